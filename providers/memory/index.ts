@@ -3,6 +3,7 @@ import {
   type Call,
   changeEntry,
   defineProvider,
+  type Freeze,
   type KeyClaim,
   MAX_RECORD_BYTES,
   type Memory,
@@ -13,6 +14,7 @@ import {
   type ProviderCapabilities,
   type RankingOptions,
   type Ref,
+  storeFrozen,
   type UserListQuery,
   type UserPart,
   type UserSummary,
@@ -37,6 +39,11 @@ export default defineProvider({
     const model = embedder?.model ?? null;
     const users = new Map<string, User>();
     const homes = new Map<string, Home>();
+    let freeze: Freeze | undefined;
+    /** Called in the tick of a change. */
+    const requireThawed = () => {
+      if (freeze) throw storeFrozen('memory', freeze.since);
+    };
 
     const userOf = (userId: string): User => {
       const existing = users.get(userId);
@@ -62,6 +69,7 @@ export default defineProvider({
     ): Promise<Memory[] | undefined> => {
       const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
       if (key && keyUses.find(key) !== key.before) return undefined;
+      requireThawed();
       const memories = items.map(({ input, vector }, i) => {
         const memory = newRecord(input, model);
         const user = userOf(input.user_id);
@@ -94,6 +102,7 @@ export default defineProvider({
         const home = homeOf(ref);
         if (!home) return undefined;
         requireVersion(home.entry.memory, ref);
+        requireThawed();
         const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
         home.user.replace(home.entry, memory, content);
         recordAudit('update', memory, call);
@@ -103,6 +112,7 @@ export default defineProvider({
         const home = homeOf(ref);
         if (!home) return false;
         requireVersion(home.entry.memory, ref);
+        requireThawed();
         home.user.remove(home.entry);
         recordAudit('delete', home.entry.memory, call);
         return homes.delete(ref.id);
@@ -125,8 +135,9 @@ export default defineProvider({
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),
-      ...createExport({ homes, userOf, recordAudit }),
+      ...createExport({ homes, userOf, recordAudit, requireThawed }),
       async erase({ user_id }, call) {
+        requireThawed();
         let count = 0;
         for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) count++;
         users.delete(user_id);
@@ -134,6 +145,18 @@ export default defineProvider({
         return count;
       },
       ...(log && { audit: log }),
+      freezing: {
+        current: async () => freeze,
+        async freeze({ by }) {
+          freeze ??= { since: new Date().toISOString(), by };
+          return freeze;
+        },
+        async unfreeze() {
+          const ended = freeze;
+          freeze = undefined;
+          return ended;
+        },
+      },
       ping: async () => {},
       close: async () => {},
     };

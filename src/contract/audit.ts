@@ -18,6 +18,8 @@ export const AUDIT_ACTIONS = [
   'list_keys',
   'create_key',
   'revoke_key',
+  'freeze',
+  'unfreeze',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

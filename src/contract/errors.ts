@@ -39,6 +39,8 @@ export interface OmpErrorOptions {
   readonly down?: boolean;
   /** The version (`updated_at`) of a record of which the request named others. */
   readonly version?: string;
+  /** The store takes no changes at the moment. */
+  readonly frozen?: boolean;
 }
 
 /** Characters of an error's message. */
@@ -59,6 +61,7 @@ export class OmpError extends Error {
   readonly retry: OmpErrorOptions['retry'];
   readonly down: boolean;
   readonly version: string | undefined;
+  readonly frozen: boolean;
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
     super(beginningOf(message), options.cause === undefined ? undefined : { cause: options.cause });
@@ -69,6 +72,7 @@ export class OmpError extends Error {
     this.retry = options.retry;
     this.down = options.down ?? false;
     this.version = options.version;
+    this.frozen = options.frozen ?? false;
   }
 }
 

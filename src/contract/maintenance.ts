@@ -18,6 +18,7 @@ export interface Finding {
     | 'embedding'
     | 'ingestion'
     | 'indexes'
+    | 'freeze'
     | 'size';
   /** `problem`: the gateway cannot start or cannot serve. `warning`: it serves with limitations. */
   readonly level: 'ok' | 'warning' | 'problem';

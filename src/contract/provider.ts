@@ -3,6 +3,7 @@ import type { Call } from './call.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
 import type { OmpError } from './errors.ts';
 import type { ExportedMemory, ExportPart, ExportQuery } from './export.ts';
+import type { Freezing } from './freeze.ts';
 import type { KeyClaim, KeyQuery, KeyUse } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
@@ -230,6 +231,8 @@ export interface Provider {
   readonly read_only?: string;
   /** Present when this provider has an audit log. */
   readonly audit?: AuditLog;
+  /** Present when the store can be frozen. */
+  readonly freezing?: Freezing;
   /** Present when this provider stores API keys. */
   readonly keys?: KeyStore;
   /** Throws if the backend does not answer. */

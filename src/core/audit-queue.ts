@@ -63,7 +63,7 @@ const MAX_TEXT = 1024;
  */
 const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase']);
 /** Changes that belong to no memory. */
-const OF_KEYS: ReadonlySet<AuditAction> = new Set(['create_key', 'revoke_key']);
+const OF_GATEWAY: ReadonlySet<AuditAction> = new Set(['create_key', 'revoke_key', 'freeze', 'unfreeze']);
 
 /** Writes in batches the entries that do not belong to a change: those of reads and of failures. */
 export function openAuditQueue({ audit, record, log }: AuditQueueOptions): AuditQueue {
@@ -140,7 +140,7 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
         enqueue(action, facts, call, error instanceof OmpError ? error.code : 'provider_error');
         throw error;
       }
-      if (OF_KEYS.has(action) || (!BY_PROVIDER.has(action) && record === 'all')) enqueue(action, facts, call, 'ok');
+      if (OF_GATEWAY.has(action) || (!BY_PROVIDER.has(action) && record === 'all')) enqueue(action, facts, call, 'ok');
       return result;
     },
     async read(query, call) {

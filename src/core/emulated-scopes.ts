@@ -90,6 +90,7 @@ type UnscopedMember =
   | 'capabilities'
   | 'read_only'
   | 'keyUse'
+  | 'freezing'
   | 'keys'
   | 'stats'
   | 'ingestion'

@@ -1,4 +1,12 @@
-import { type AuditLog, type Call, type KeyStore, OmpError, type Provider, providerError } from '#contract';
+import {
+  type AuditLog,
+  type Call,
+  type Freezing,
+  type KeyStore,
+  OmpError,
+  type Provider,
+  providerError,
+} from '#contract';
 import { naming, type Protection, UNPROTECTED } from './telemetry.ts';
 
 /** How a method is called in metrics and traces, and whether it only reads. */
@@ -14,7 +22,17 @@ const writing = (name: string): Method => ({ name, reads: false });
 type Methods<Of, Others extends keyof Of> = { readonly [Name in Exclude<keyof Required<Of>, Others>]: Method };
 
 /** `check` does not ask the backend; the ingestion queue has deadlines of its own and retries by itself. */
-type NoMethods = 'name' | 'capabilities' | 'read_only' | 'check' | 'audit' | 'keys' | 'stats' | 'ingestion' | 'close';
+type NoMethods =
+  | 'name'
+  | 'capabilities'
+  | 'read_only'
+  | 'check'
+  | 'audit'
+  | 'freezing'
+  | 'keys'
+  | 'stats'
+  | 'ingestion'
+  | 'close';
 
 const METHODS: Methods<Provider, NoMethods> = {
   add: writing('add'),
@@ -36,6 +54,12 @@ const METHODS: Methods<Provider, NoMethods> = {
 };
 
 const AUDIT_METHODS: Methods<AuditLog, never> = { record: writing('audit_record'), read: reading('audit') };
+
+const FREEZE_METHODS: Methods<Freezing, never> = {
+  current: reading('freeze_state'),
+  freeze: writing('freeze'),
+  unfreeze: writing('unfreeze'),
+};
 
 const KEY_METHODS: Methods<KeyStore, 'close'> = {
   find: reading('keys_find'),
@@ -83,6 +107,7 @@ export function withGuard(inner: Provider, protection: Protection = UNPROTECTED)
       inner.check?.(input, vector);
     },
     ...(inner.audit && { audit: guardAll(inner.audit, AUDIT_METHODS) }),
+    ...(inner.freezing && { freezing: guardAll(inner.freezing, FREEZE_METHODS) }),
     ...(inner.keys && { keys: guardAll(inner.keys, KEY_METHODS) }),
   };
 }

@@ -1,14 +1,14 @@
-import { once } from 'node:events';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   type Backlog,
-  backgroundCall,
   type Call,
   type Embedder,
+  type Freeze,
   OmpError,
   type Provider,
   type ProviderStats,
 } from '#contract';
+import { askRarely } from '../core/rarely.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
 import { version } from '../package.ts';
 
@@ -17,7 +17,7 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 /** Every scrape reads these. */
 export interface MetricSources {
-  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'freezing'>;
   readonly embedder: Embedder | undefined;
   /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
@@ -176,7 +176,8 @@ function addSources(registry: Registry, { provider, embedder, breakers }: Metric
   const registers = [registry];
   const { name } = provider;
   if (provider.stats) addProvider(registry, name, provider.stats);
-  if (provider.backlog) addBacklog(registry, createBacklog(provider.backlog));
+  if (provider.backlog) addBacklog(registry, askRarely('metrics', provider.backlog, FRESH_MS));
+  if (provider.freezing) addFreeze(registry, askRarely('metrics', provider.freezing.current, FRESH_MS));
   if (embedder?.stats) addEmbedder(registry, embedder.stats);
   new Gauge({
     name: 'omp_circuit_breaker_state',
@@ -244,6 +245,18 @@ function addBacklog(registry: Registry, backlog: () => Promise<Backlog | undefin
   });
 }
 
+function addFreeze(registry: Registry, current: () => Promise<Freeze | undefined>): void {
+  new Gauge({
+    name: 'omp_store_frozen_seconds',
+    help: 'Seconds since the store was frozen, so that it takes no changes; 0: it is not frozen.',
+    registers: [registry],
+    async collect() {
+      const freeze = await current();
+      this.set(freeze ? Math.max(0, (Date.now() - Date.parse(freeze.since)) / 1_000) : 0);
+    },
+  });
+}
+
 function addEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>): void {
   const registers = [registry];
   new Gauge({
@@ -276,27 +289,3 @@ function addEmbedder(registry: Registry, stats: NonNullable<Embedder['stats']>):
 
 /** How long an answer is cached, in milliseconds: frequent scrapes must not load the backend. */
 const FRESH_MS = 5_000;
-/** Deadline of the backend, in milliseconds: scrapers have short deadlines. */
-const WAIT_MS = 1_000;
-
-/** Asks the provider rarely and never twice at once. Undefined: it failed or was too slow. */
-function createBacklog(ask: NonNullable<Provider['backlog']>): () => Promise<Backlog | undefined> {
-  let answer: Promise<Backlog | undefined> = Promise.resolve(undefined);
-  let askedAt = Number.NEGATIVE_INFINITY;
-  let asking = false;
-  return () => {
-    const now = performance.now();
-    if (asking || now - askedAt < FRESH_MS) return answer;
-    askedAt = now;
-    asking = true;
-    const signal = AbortSignal.timeout(WAIT_MS);
-    const asks: Promise<Backlog | undefined> = ask(backgroundCall('metrics', signal))
-      .catch(() => undefined)
-      .finally(() => {
-        asking = false;
-      });
-    const late = once(signal, 'abort').then(() => undefined);
-    answer = Promise.race([asks, late]);
-    return answer;
-  };
-}

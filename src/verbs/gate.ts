@@ -1,8 +1,9 @@
 import type { z } from 'zod';
-import { type AuditAction, type Call, OmpError, type ProviderCapabilities } from '#contract';
+import { type AuditAction, type Call, type Freeze, OmpError, type ProviderCapabilities } from '#contract';
 import { Access, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
 import type { Principal } from '../core/grants.ts';
+import { askRarely } from '../core/rarely.ts';
 import { createReadShares } from '../core/read-shares.ts';
 import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
@@ -32,8 +33,10 @@ export interface Gate {
   readonly capabilities: ProviderCapabilities;
   /** `Resources.max_record_bytes`. */
   readonly max_record_bytes: number;
-  /** The public capability document. */
+  /** The public capability document, but for what changes. */
   readonly description: ReturnType<typeof describe>;
+  /** What changes of it. `frozen`: since when the store takes no changes; null: it takes them, or the backend does not answer. */
+  state(): Promise<{ readonly frozen: Pick<Freeze, 'since'> | null }>;
   /** One session for each principal, whose grants are made ready once. */
   session(principal: Principal): Session;
   /**
@@ -52,17 +55,26 @@ export interface GateOptions extends Omit<Resources, 'shares'> {
   readonly rate_limit_per_minute: number | null;
 }
 
+/** How long the answer about a freeze is kept, in milliseconds: anyone may ask. */
+const FRESH_MS = 1_000;
+
 export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
   const { store } = options;
   const resources = { ...options, shares: createReadShares() };
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
   const sessions = new WeakMap<Principal, Session>();
+  const freeze = store.freezing && askRarely('capabilities', store.freezing.current, FRESH_MS);
   return {
     provider: store.name,
     capabilities: store.capabilities,
     max_record_bytes: options.max_record_bytes,
     description: describe(store, rate_limit_per_minute),
+    async state() {
+      const frozen = await freeze?.();
+      // Who froze it is nothing for the public.
+      return { frozen: frozen ? { since: frozen.since } : null };
+    },
     session(principal) {
       const existing = sessions.get(principal);
       if (existing) return existing;

@@ -1,5 +1,6 @@
 import { audit } from './audit.ts';
 import { exportMemories, importMemories } from './export.ts';
+import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
 import { map } from './map.ts';
 import { add, batch, get, list, remove, update } from './memories.ts';
@@ -26,4 +27,7 @@ export const VERB_TABLE = {
   list_keys: listKeys,
   create_key: createKey,
   revoke_key: revokeKey,
+  get_freeze: getFreeze,
+  freeze,
+  unfreeze,
 };

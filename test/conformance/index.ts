@@ -9,6 +9,7 @@ import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
 import { etagsSuite } from './etags.suite.ts';
+import { freezeSuite } from './freeze.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
 import { kitSuite } from './kit.suite.ts';
 import { listSuite } from './list.suite.ts';
@@ -43,6 +44,7 @@ const SUITES = [
   usersSuite,
   transferSuite,
   mapSuite,
+  freezeSuite,
   idempotencySuite,
   consistencySuite,
 ];

@@ -20,6 +20,8 @@ const OWN = [
   'erase',
   'export',
   'import',
+  'batch',
+  'freeze',
   'vector_search',
   'keyword_search',
 ] as const;

@@ -182,6 +182,8 @@ export interface AuditPage {
 }
 
 export interface ExportQuery {
+  /** Only these memories, at most 100. */
+  id?: string[];
   /** Only memories of this user. */
   user_id?: string;
   /** Only memories changed at or after this time. */
@@ -233,6 +235,8 @@ export interface Capabilities {
   verbs: Verb[];
   /** What makes the vectors; null: there are none. */
   embedding?: { model: string; dimensions: number } | null;
+  /** Since when the store takes no changes, because it is being moved; null: it takes them. */
+  frozen?: { since: string } | null;
   features: {
     vector_search: boolean;
     keyword_search: boolean;
@@ -254,6 +258,7 @@ export interface Capabilities {
     export?: boolean;
     import?: boolean;
     keys?: boolean;
+    freeze?: boolean;
     explain?: boolean;
     multi_user?: boolean;
     current?: boolean;
@@ -263,6 +268,13 @@ export interface Capabilities {
     max_search_results: number | null;
     max_batch_size?: number;
   };
+}
+
+/** Null: the store is not frozen, or was not. */
+export interface Freeze {
+  since: string | null;
+  /** The name of the key. */
+  by: string | null;
 }
 
 export interface Health {

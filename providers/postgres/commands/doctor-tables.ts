@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Embedder, Finding } from '#contract';
+import type { Embedder, Finding, Freeze } from '#contract';
 import type { Options } from '../postgres-options.ts';
 import {
   analyserProblem,
@@ -15,6 +15,7 @@ import {
 import { isDistributed } from '../startup/distribute.ts';
 import { INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
 import { conditions } from '../tables/conditions.ts';
+import { freezeText, toFreeze } from '../tables/freezing.ts';
 import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
 import { checkNodes, checkReachable } from './doctor-citus.ts';
 import { compareVectors, estimateSize, ok, problem, type Read, reportSize, warning } from './doctor-common.ts';
@@ -51,6 +52,8 @@ export async function checkTables(
   // Everything below asks all nodes.
   if (lost.length > 0) return [...findings, ...lost];
   const names = { ...withVectorsIn(store?.column ?? 'embedding', initial), distributed };
+  const freeze = toFreeze((await read<{ state: string }>(freezeText(names)))[0]);
+  if (freeze) findings.push(warning('freeze', frozenSince(freeze)));
   if (store) findings.push(...(await checkStore(read, names, { store, version, embedder })));
   if (version >= INGESTION) findings.push(await checkIngestion(read, names, embedder !== undefined));
   const dimensions = store?.made_by?.dimensions ?? null;
@@ -69,6 +72,9 @@ export async function checkTables(
   findings.push(ok('size', `users with more than ${large_user_rows} memories, searched by index: ${large}${indexing}`));
   return findings;
 }
+
+const frozenSince = ({ since, by }: Freeze): string =>
+  `the store takes no changes since ${since}: "${by}" froze it; "omp-gateway unfreeze" ends that`;
 
 const NEEDED = ['select', 'insert', 'update', 'delete'] as const;
 

@@ -19,6 +19,7 @@ import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
+import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
@@ -120,6 +121,7 @@ export async function openTables(
     ...createUserVerbs(names, run, audit !== undefined),
     ...createExport(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
     ...(auditLog && { audit: auditLog }),
+    freezing: createFreezing(names, { run, runWith }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
     ping: async (call) => void (await run('select 1', [], call)),

@@ -1,5 +1,6 @@
 import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#contract';
 import type { Run } from '../client/connections.ts';
+import { toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
@@ -54,21 +55,31 @@ export function createExport(
   let shards: Promise<Shard[]> | undefined;
   /** The buckets of what is stored already, by id. On a single server the ids are unique by themselves. */
   const bucketsOf = async (ids: readonly string[], call: Call) => {
-    if (!names.distributed) return new Map();
+    if (!names.distributed) return new Map<string, number>();
     const rows = await run(`select id, bucket from ${names.memories} where id = any($1::text[])`, [ids], call);
-    return new Map(rows.map(({ id, bucket }) => [id, bucket]));
+    return new Map(rows.map(({ id, bucket }) => [id as string, bucket as number]));
+  };
+
+  const shardsFor = async ({ ids, user_id }: Pick<ExportQuery, 'ids' | 'user_id'>, call: Call): Promise<Shard[]> => {
+    if (user_id !== undefined && names.distributed) return [[names.bucketOf(user_id)]];
+    shards ??= allShards(names, (text, values) => run(text, values, call));
+    if (!ids || !names.distributed) return shards;
+    const buckets = [...(await bucketsOf(ids, call)).values()];
+    return (await shards).filter((shard) => buckets.some((bucket) => shard?.includes(bucket)));
   };
 
   return {
-    async export({ after = '', user_id, since, vectors, limit, max_bytes }: ExportQuery, call): Promise<ExportPart> {
-      shards ??= allShards(names, (text, values) => run(text, values, call));
-      const { shard, id, next } = placeIn(
-        user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
-        after,
-      );
+    async export(
+      { after = '', ids, user_id, since, vectors, limit, max_bytes }: ExportQuery,
+      call,
+    ): Promise<ExportPart> {
+      const asked = await shardsFor({ ids, user_id }, call);
+      if (asked.length === 0) return { items: [], next: undefined };
+      const { shard, id, next } = placeIn(asked, after);
       const where = conditions(shard);
       where.and(inShards(names));
       where.and(`id > ${where.bind(id)}`);
+      if (ids) where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
       if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
       if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
       const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
