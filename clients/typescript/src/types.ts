@@ -259,6 +259,7 @@ export interface Capabilities {
     import?: boolean;
     keys?: boolean;
     freeze?: boolean;
+    changes?: boolean;
     explain?: boolean;
     multi_user?: boolean;
     current?: boolean;
@@ -275,6 +276,8 @@ export interface Freeze {
   since: string | null;
   /** The name of the key. */
   by: string | null;
+  /** For how many seconds an open transaction has held back the feed of changes; 0: none does. */
+  feed_held_seconds?: number;
 }
 
 export interface Health {
