@@ -28,7 +28,7 @@ interface Report {
   /** Why not. */
   readonly reasons: readonly string[];
   /** From the request to freeze until B had everything and was compared. Null: the source cannot be frozen. */
-  readonly freeze: { readonly since: string; readonly milliseconds: number } | null;
+  readonly freeze: { readonly since: string; readonly milliseconds: number; readonly changes_applied: number } | null;
   readonly changes_applied: number;
   /** All memories, before the freeze. What differed then was still under way, and was compared again. */
   readonly before_freeze: Pick<Comparison, 'counts' | 'hashes' | 'different'>;
@@ -62,6 +62,7 @@ export async function cutOver(
     throw new Error(`${target.name} rejected ${memories(rejected.size)}; nothing was frozen`);
   }
   const started = performance.now();
+  const appliedBefore = following.applied;
   try {
     let since: string | null = null;
     if (canFreeze(source)) {
@@ -75,7 +76,7 @@ export async function cutOver(
     const milliseconds = Math.round(performance.now() - started);
     const report: Report = {
       ...{ from: source.name, to: target.name, finished_at: new Date().toISOString() },
-      ...{ verified: verified.reasons.length === 0, freeze: since === null ? null : { since, milliseconds } },
+      ...{ verified: verified.reasons.length === 0, freeze: since === null ? null : { since, milliseconds, changes_applied: following.applied - appliedBefore } },
       ...{ changes_applied: following.applied, before_freeze: summary(before), ...verified },
     };
     const file = (request.values.report as string | undefined) ?? 'omp-migrate-report.json';

@@ -24,6 +24,8 @@ export interface LedgerOptions {
   readonly impatience?: number;
   /** Once there are so many memories, one is deleted before another is added. */
   readonly mostMemories?: number;
+  /** Whether some adds have an `Idempotency-Key`, which a move to another store does not take along. Default: true. */
+  readonly keys?: boolean;
 }
 
 export interface Ledger {
@@ -83,7 +85,12 @@ const DELETED_SHARE = 5;
  */
 export function openLedger(
   client: Client,
-  { excuse = downOf('postgres'), impatience = 0.1, mostMemories = Number.POSITIVE_INFINITY }: LedgerOptions = {},
+  {
+    excuse = downOf('postgres'),
+    impatience = 0.1,
+    mostMemories = Number.POSITIVE_INFINITY,
+    keys = true,
+  }: LedgerOptions = {},
 ): Ledger {
   const user_id = freshUser();
   const entries = new Map<string, Entry>();
@@ -150,7 +157,7 @@ export function openLedger(
 
   const add = async (): Promise<string | undefined> => {
     const again = Math.random() < 0.3 ? toRepeat.shift() : undefined;
-    const key = again?.key ?? (Math.random() < 0.3 ? crypto.randomUUID() : undefined);
+    const key = again?.key ?? (keys && Math.random() < 0.3 ? crypto.randomUUID() : undefined);
     const version = again?.version ?? written++;
     const fields = { user_id, ...fieldsOf(version) };
     const reply = await send('/memories', 'POST', fields, key ? { 'idempotency-key': key } : {});
