@@ -62,7 +62,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     parts.add('dependencies', async () => dependencies.close());
 
     const { embedder, provider, gate } = await openGate(config, { dependencies, parts, log, scrape: telemetry.scrape });
-    telemetry.watch({ provider, embedder, breakers: dependencies.states });
+    telemetry.watch({ provider, embedder, breakers: dependencies.states, followers: gate.feed.followers });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -89,6 +89,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     if (required && keys.length === 0 && !jwt && !(await hasKeys(provider))) log.warn({}, NO_KEY);
     const close = async () => {
       health.drain();
+      gate.feed.drain();
       listener.drain();
       await sleep(config.shutdown_delay_ms);
       await parts.close(graceMs + CLOSE_MS);

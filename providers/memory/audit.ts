@@ -17,13 +17,14 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
   const note = (entry: AuditEntry) => {
     // The log is read by user, so this entry would never be read.
     if (entry.user_id === null) return;
+    const { changed: _, left_scopes: __, ...kept } = entry;
     const bucket = buckets.at(Date.parse(entry.timestamp));
     const entries = bucket.get(entry.user_id) ?? [];
     bucket.set(entry.user_id, entries);
     // The entry is nearly always the newest; entries of `record` are slightly late.
     let position = entries.length;
     while (position > 0 && (entries[position - 1] as StoredEntry).timestamp > entry.timestamp) position--;
-    entries.splice(position, 0, { ...entry, seq: seq++ });
+    entries.splice(position, 0, { ...kept, seq: seq++ });
   };
 
   return {

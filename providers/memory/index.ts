@@ -1,9 +1,9 @@
 import {
   type AuditAction,
+  type AuditEntry,
   type Call,
   changeEntry,
   defineProvider,
-  type Freeze,
   type KeyClaim,
   MAX_RECORD_BYTES,
   type Memory,
@@ -14,15 +14,17 @@ import {
   type ProviderCapabilities,
   type RankingOptions,
   type Ref,
-  storeFrozen,
   type UserListQuery,
   type UserPart,
   type UserSummary,
+  unchangedEntry,
   usedBy,
 } from '#contract';
 import { analyseLater } from '#ranking';
 import { effectivePatch, mergeExtensions, newRecord, requireFits, requireVersion, withinMatcher } from '#toolbox';
 import { createAuditLog } from './audit.ts';
+import { createChangeFeed } from './change-feed.ts';
+import { createFreezing } from './freezing.ts';
 import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
 import { Options } from './memory-options.ts';
@@ -35,15 +37,16 @@ export default defineProvider({
   async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {
     // Without scopes, callers with restricted scopes could not read the entries.
     const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
+    const feed = log && audit && createChangeFeed(audit);
+    const note = (entry: AuditEntry) => {
+      log?.note(entry);
+      feed?.note(entry);
+    };
     const keyUses = createKeyUses();
     const model = embedder?.model ?? null;
     const users = new Map<string, User>();
     const homes = new Map<string, Home>();
-    let freeze: Freeze | undefined;
-    /** Called in the tick of a change. */
-    const requireThawed = () => {
-      if (freeze) throw storeFrozen('memory', freeze.since);
-    };
+    const { freezing, requireThawed } = createFreezing('memory');
 
     const userOf = (userId: string): User => {
       const existing = users.get(userId);
@@ -59,8 +62,10 @@ export default defineProvider({
       return (owners === null || owners.includes(user_id)) && withinMatcher(within)(scope) ? home : undefined;
     };
     /** The caller changes the memory in the same tick, so that both happen or neither does. */
-    const recordAudit = (action: AuditAction, memory: Memory, call: Call) =>
-      log?.note(changeEntry(action, memory, call));
+    const recordAudit = (action: AuditAction, memory: Memory, call: Call, old?: Memory) => {
+      const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : [];
+      note(changeEntry(action, { ...memory, left_scopes }, call));
+    };
     /** Undefined: another request has used the key. */
     const insert = async (
       items: readonly NewVector[],
@@ -93,7 +98,7 @@ export default defineProvider({
         requireVersion(before?.entry.memory, ref);
         const patch = before && effectivePatch(before.entry.memory, input);
         if (!patch) {
-          if (before) recordAudit('update', before.entry.memory, call);
+          if (before) note(unchangedEntry('update', before.entry.memory, call));
           return before?.entry.memory;
         }
         const content =
@@ -104,8 +109,9 @@ export default defineProvider({
         requireVersion(home.entry.memory, ref);
         requireThawed();
         const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
+        const old = home.entry.memory;
         home.user.replace(home.entry, memory, content);
-        recordAudit('update', memory, call);
+        recordAudit('update', memory, call, old);
         return memory;
       },
       async delete(ref, call) {
@@ -139,24 +145,20 @@ export default defineProvider({
       async erase({ user_id }, call) {
         requireThawed();
         let count = 0;
-        for (const [id, { entry }] of homes) if (entry.memory.user_id === user_id && homes.delete(id)) count++;
+        const left = new Set<string>();
+        for (const [id, { entry }] of homes) {
+          if (entry.memory.user_id !== user_id) continue;
+          homes.delete(id);
+          count++;
+          if (entry.memory.scope !== null) left.add(entry.memory.scope);
+        }
         users.delete(user_id);
-        log?.note(changeEntry('erase', { id: null, user_id, scope: null }, call));
+        note(changeEntry('erase', { id: null, user_id, scope: null, left_scopes: [...left] }, call));
         return count;
       },
-      ...(log && { audit: log }),
-      freezing: {
-        current: async () => freeze,
-        async freeze({ by }) {
-          freeze ??= { since: new Date().toISOString(), by };
-          return freeze;
-        },
-        async unfreeze() {
-          const ended = freeze;
-          freeze = undefined;
-          return ended;
-        },
-      },
+      ...(log && { audit: { ...log, record: async (entries) => entries.forEach(note) } }),
+      ...(feed && { changes: feed.changes }),
+      freezing,
       ping: async () => {},
       close: async () => {},
     };

@@ -6,7 +6,7 @@ import type { Home, User } from './user.ts';
 interface Store {
   readonly homes: Map<string, Home>;
   userOf(user_id: string): User;
-  recordAudit(action: 'import', memory: Memory, call: Call): void;
+  recordAudit(action: 'import', memory: Memory, call: Call, old?: Memory): void;
   requireThawed(): void;
 }
 
@@ -38,7 +38,7 @@ export const createExport = ({
       old?.user.remove(old.entry);
       const user = userOf(memory.user_id);
       homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
-      recordAudit('import', memory, call);
+      recordAudit('import', memory, call, old?.entry.memory);
       return true;
     });
   },

@@ -76,7 +76,10 @@ export async function cutOver(
     const milliseconds = Math.round(performance.now() - started);
     const report: Report = {
       ...{ from: source.name, to: target.name, finished_at: new Date().toISOString() },
-      ...{ verified: verified.reasons.length === 0, freeze: since === null ? null : { since, milliseconds, changes_applied: following.applied - appliedBefore } },
+      ...{
+        verified: verified.reasons.length === 0,
+        freeze: since === null ? null : { since, milliseconds, changes_applied: following.applied - appliedBefore },
+      },
       ...{ changes_applied: following.applied, before_freeze: summary(before), ...verified },
     };
     const file = (request.values.report as string | undefined) ?? 'omp-migrate-report.json';

@@ -15,6 +15,7 @@ export const AUDIT_ACTIONS = [
   'erase',
   'export',
   'import',
+  'changes',
   'list_keys',
   'create_key',
   'revoke_key',
@@ -40,10 +41,14 @@ export interface AuditEntry {
   readonly scope: string | null;
   readonly request_id: string;
   readonly outcome: 'ok' | ErrorCode;
+  /** True: memories were changed, so that the feed of changes has the entry too (`Provider.changes`). */
+  readonly changed?: true;
+  /** Scopes without memories of the entry that had some before: the old one of an update that moved it, those of an erase. */
+  readonly left_scopes?: readonly string[];
 }
 
 /** A stored entry. Within one millisecond, later entries have a higher `seq`, an integer. */
-export interface StoredEntry extends AuditEntry {
+export interface StoredEntry extends Omit<AuditEntry, 'changed' | 'left_scopes'> {
   readonly seq: number;
 }
 
@@ -75,10 +80,20 @@ export interface AuditOptions {
   readonly retention_days: number | null;
 }
 
-/** The entry of a change that has succeeded. `id` is null if it concerns all memories of the user. */
-export const changeEntry = (
+/** What was changed. `id` is null if it concerns all memories of the user. */
+type Changed = Pick<AuditEntry, 'scope' | 'left_scopes'> & { readonly id: string | null; readonly user_id: string };
+
+/** The entry of a change that has succeeded. */
+export const changeEntry = (action: AuditAction, changed: Changed, call: Call): AuditEntry => ({
+  ...unchangedEntry(action, changed, call),
+  changed: true,
+  ...(changed.left_scopes && { left_scopes: changed.left_scopes }),
+});
+
+/** The entry of a change that has succeeded before, or that changed nothing. */
+export const unchangedEntry = (
   action: AuditAction,
-  { id, user_id, scope }: Pick<AuditEntry, 'scope'> & { readonly id: string | null; readonly user_id: string },
+  { id, user_id, scope }: Omit<Changed, 'left_scopes'>,
   { caller, requestId }: Call,
 ): AuditEntry => ({
   timestamp: new Date().toISOString(),

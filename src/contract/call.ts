@@ -124,6 +124,11 @@ export class Call {
     work();
   }
 
+  /** Waits for an event instead of work: meanwhile the request has no deadline, and the time counts for nothing. */
+  idle<Result>(event: Promise<Result>): Promise<Result> {
+    return event;
+  }
+
   /** Tells the client that a name in its input was ignored (Decision 6). */
   ignored(_name: string): void {}
 }

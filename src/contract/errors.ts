@@ -41,6 +41,8 @@ export interface OmpErrorOptions {
   readonly version?: string;
   /** The store takes no changes at the moment. */
   readonly frozen?: boolean;
+  /** Whether what the request refers to existed once. */
+  readonly gone?: boolean;
 }
 
 /** Characters of an error's message. */
@@ -62,6 +64,7 @@ export class OmpError extends Error {
   readonly down: boolean;
   readonly version: string | undefined;
   readonly frozen: boolean;
+  readonly gone: boolean;
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
     super(beginningOf(message), options.cause === undefined ? undefined : { cause: options.cause });
@@ -73,6 +76,7 @@ export class OmpError extends Error {
     this.down = options.down ?? false;
     this.version = options.version;
     this.frozen = options.frozen ?? false;
+    this.gone = options.gone ?? false;
   }
 }
 
@@ -82,6 +86,12 @@ export const invalidRequest = (message: string): OmpError => new OmpError('inval
 /** A record has changed since the client read it (Decision 36). */
 export const versionChanged = (version: string): OmpError =>
   new OmpError('invalid_request', 'If-Match: the memory has changed; read it again and repeat the change', { version });
+
+/** The feed of changes does not reach back to a cursor, or its log is another one by now (Decision 51). */
+export const beginAnew = (reason: string): OmpError =>
+  new OmpError('invalid_request', `after: ${reason}; copy the memories again, and go on from after=now`, {
+    gone: true,
+  });
 
 /** The backend failed, is down, or is too slow. */
 export const providerError = (provider: string, message: string, cause?: unknown): OmpError =>

@@ -1,5 +1,6 @@
 export * from './audit.ts';
 export * from './call.ts';
+export * from './changes.ts';
 export * from './define.ts';
 export * from './embedder.ts';
 export * from './errors.ts';

@@ -1,5 +1,6 @@
 import type { AuditLog, AuditOptions } from './audit.ts';
 import type { Call } from './call.ts';
+import type { ChangePart, ChangesQuery } from './changes.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
 import type { OmpError } from './errors.ts';
 import type { ExportedMemory, ExportPart, ExportQuery } from './export.ts';
@@ -231,6 +232,14 @@ export interface Provider {
   readonly read_only?: string;
   /** Present when this provider has an audit log. */
   readonly audit?: AuditLog;
+  /**
+   * The feed of changes: the entries of the audit log about changed memories, in an order that never changes. What was read once at a
+   * cursor is never missing, and comes before what other transactions commit later. Cursors are URL-safe texts. Throws
+   * `invalid_request` for a cursor of another form, and `beginAnew` if changes after it are not known any more.
+   */
+  changes?(query: ChangesQuery, call: Call): Promise<ChangePart>;
+  /** Seconds for which an open transaction has held the feed of changes back; 0: none does. */
+  changesHeld?(call: Call): Promise<number>;
   /** Present when the store can be frozen. */
   readonly freezing?: Freezing;
   /** Present when this provider stores API keys. */

@@ -10,6 +10,7 @@ import {
 } from '#contract';
 import { globsOverlap, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
+import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
 import { MAX_ANSWER_BYTES, type ReadShares } from './read-shares.ts';
 import type { Store } from './with-embedder.ts';
@@ -20,6 +21,7 @@ export interface Resources {
   readonly store: Store;
   readonly auditQueue: AuditQueue;
   readonly shares: ReadShares;
+  readonly feed: ChangeFeed;
   readonly log: Log;
   /** Maximum size of a record, and of all records of one batch (`recordBytes`). */
   readonly max_record_bytes: number;
@@ -47,6 +49,7 @@ export class Access implements Resources {
   readonly auditQueue: AuditQueue;
   readonly audited: AuditQueue['audited'];
   readonly shares: ReadShares;
+  readonly feed: ChangeFeed;
   readonly log: Log;
   readonly max_record_bytes: number;
   /** The allowed scopes of a query that reads, and its limit in bytes. */
@@ -55,12 +58,13 @@ export class Access implements Resources {
   readonly admitsRead: (scope: string | null) => boolean;
   readonly admitsWrite: (scope: string | null) => boolean;
 
-  constructor(principal: Principal, { store, auditQueue, shares, log, max_record_bytes }: Resources) {
+  constructor(principal: Principal, { store, auditQueue, shares, feed, log, max_record_bytes }: Resources) {
     this.principal = principal;
     this.store = store;
     this.auditQueue = auditQueue;
     this.audited = auditQueue.audited;
     this.shares = shares;
+    this.feed = feed;
     this.log = log;
     this.max_record_bytes = max_record_bytes;
     this.bounds = { within: principal.grants.read, max_bytes: MAX_ANSWER_BYTES };

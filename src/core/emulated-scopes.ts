@@ -81,6 +81,8 @@ export function emulateScopes(inner: Provider): Provider {
         )),
     // The provider's audit entries would have no scopes.
     audit: undefined,
+    changes: undefined,
+    changesHeld: undefined,
   });
 }
 
@@ -315,6 +317,8 @@ export function rejectScopes(inner: Provider): Provider {
     erase: undefined,
     import: undefined,
     audit: undefined,
+    changes: undefined,
+    changesHeld: undefined,
   });
 }
 

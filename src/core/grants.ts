@@ -2,7 +2,7 @@
 import { type Call, type Caller, invalidRequest, MAX_SCOPE_LENGTH, OmpError, type Within } from '#contract';
 
 /**
- * Actions of a grant: `read` is get, list, search, context, audit, users and stats, and export in all scopes;
+ * Actions of a grant: `read` is get, list, search, context, audit, changes, users and stats, and export in all scopes;
  * `write` is add and update, and import in all scopes; `delete` also erases.
  */
 const ACTIONS = ['read', 'write', 'delete'] as const;

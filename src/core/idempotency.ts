@@ -1,12 +1,12 @@
 import {
   type Call,
-  changeEntry,
   type IdempotencyKey,
   invalidRequest,
   type KeyUse,
   type Memory,
   type NewMemory,
   type Provider,
+  unchangedEntry,
 } from '#contract';
 import { newRecord } from '#toolbox';
 
@@ -42,7 +42,7 @@ export const createRepeats = ({ keyUse, audit }: Provider) => ({
       const identity = added[place];
       return input && identity ? newRecord(input, identity.embedding_model, identity) : undefined;
     });
-    const entries = memories.flatMap((memory) => (memory ? [changeEntry('add', memory, call)] : []));
+    const entries = memories.flatMap((memory) => (memory ? [unchangedEntry('add', memory, call)] : []));
     if (entries.length > 0) await audit?.record(entries, call);
     return memories;
   },

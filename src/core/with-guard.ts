@@ -49,6 +49,8 @@ const METHODS: Methods<Provider, NoMethods> = {
   erase: writing('erase'),
   export: reading('export'),
   import: writing('import'),
+  changes: reading('changes'),
+  changesHeld: reading('changes_held'),
   ping: reading('ping'),
   backlog: reading('backlog'),
 };

@@ -25,6 +25,7 @@ export const allowOrigins = (origins: readonly string[]): MiddlewareHandler<Env>
       'idempotency-key',
       'if-match',
       'if-none-match',
+      'last-event-id',
       'mcp-method',
       'mcp-name',
       'mcp-protocol-version',
@@ -149,7 +150,7 @@ export const authenticate =
  * invalid one. Without such a scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only
  * one credential.
  */
-function credentialOf(c: Context<Env>): string | undefined {
+export function credentialOf(c: Context<Env>): string | undefined {
   const scheme = c.req.path.startsWith('/compat/') ? MEM0_SCHEME : SCHEME;
   const bearer = scheme.exec(c.req.header('authorization') ?? '');
   return bearer ? (bearer[1] ?? '') : c.req.header('x-api-key');

@@ -7,10 +7,18 @@ import { NO_TELEMETRY, type Scrape, type Telemetry } from '../core/telemetry.ts'
 import type { ToolName } from '../mcp/names.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { allowOrigins, authenticate, rejectOtherSites, requireHost, requireOrigin } from './admission.ts';
+import { changeStream } from './change-stream.ts';
 import { consoleRoutes } from './console-routes.ts';
 import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './error-envelope.ts';
-import { addressReader, callerKey, limitConcurrency, limitConcurrencyPerCaller, limitRequests } from './limits.ts';
+import {
+  addressReader,
+  callerKey,
+  limitConcurrency,
+  limitConcurrencyPerCaller,
+  limitRequests,
+  unlessFollowing,
+} from './limits.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
 import { limitUnreadBody } from './read-request.ts';
@@ -29,7 +37,7 @@ export interface AppOptions {
   /** Default: one in the phase `serving`. */
   readonly health?: Health;
   readonly telemetry?: Telemetry;
-  /** Concurrency limit of the process; further requests are rejected at once. Undefined: no limit. */
+  /** Concurrency limit of the process; further requests are rejected at once. As many may follow changes. Undefined: no limit. */
   readonly max_requests?: number;
   /** Concurrency limit of one caller; by default half of `max_requests`. */
   readonly max_requests_per_caller?: number | undefined;
@@ -86,7 +94,8 @@ export function createApp(options: AppOptions): Hono<Env> {
   );
   if (cors_origins.length > 0) app.use(allowOrigins(cors_origins));
   app.route('/', healthRoutes(health, gate.provider));
-  if (max_requests !== undefined) app.use(limitConcurrency(max_requests));
+  if (max_requests !== undefined)
+    app.use(unlessFollowing(limitConcurrency(max_requests), limitConcurrency(max_requests)));
   if (allowed_hosts) app.use(requireHost(allowed_hosts));
   for (const path of PUBLIC) app.use(path, limitRequests(rate?.requests, addressKey));
   if (max_requests_per_caller !== undefined) {
@@ -104,8 +113,12 @@ export function createApp(options: AppOptions): Hono<Env> {
   app.use(rejectOtherSites(cors_origins));
   app.use(authenticate({ gate, authenticator, failures: rate?.failures, addressOf }));
   if (rate?.requests) app.use(limitRequests(rate.requests, callerKey));
-  if (max_requests_per_caller !== undefined) app.use(limitConcurrencyPerCaller(max_requests_per_caller, callerKey));
+  if (max_requests_per_caller !== undefined) {
+    const perCaller = () => limitConcurrencyPerCaller(max_requests_per_caller, callerKey);
+    app.use(unlessFollowing(perCaller(), perCaller()));
+  }
   app.use(limitUnreadBody(max_request_bytes));
+  app.route('/', changeStream(gate, authenticator));
   app.route('/', verbRoutes(gate, max_request_bytes));
   app.get('/metrics', async (c) => {
     const { type, text } = await gate.metrics(c.get('principal'));

@@ -60,9 +60,10 @@ export function errorResponse(failure: unknown, c: Context<Env>): Response {
   return c.json(body, statusOf(error));
 }
 
-/** An error of the protocol may have another status that clients of HTTP understand (Decisions 36 and 53). */
-function statusOf({ code, version, frozen }: OmpError) {
+/** An error of the protocol may have another status that clients of HTTP understand (Decisions 36, 51 and 53). */
+function statusOf({ code, version, gone, frozen }: OmpError) {
   if (version !== undefined) return 412;
+  if (gone) return 410;
   return frozen ? 503 : STATUS[code];
 }
 

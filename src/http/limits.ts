@@ -5,6 +5,9 @@ import type { RateLimiter } from '../core/rate-limiter.ts';
 import { addressMatcher, limitedAddress, plainAddress } from '../rate-limit/addresses.ts';
 import type { Env } from './request.ts';
 
+/** The path of requests that may wait. */
+const CHANGES = '/changes';
+
 type Outgoing = NonNullable<Env['Bindings']['outgoing']>;
 
 /** Key of requests without a connection, or with a closed one. */
@@ -138,3 +141,9 @@ export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env
     return next().finally(() => add(caller, -1));
   };
 }
+
+/** Requests that may wait for changes have limits of their own: waiting takes no place from work. */
+export const unlessFollowing =
+  (limit: MiddlewareHandler<Env>, following: MiddlewareHandler<Env>): MiddlewareHandler<Env> =>
+  (c, next) =>
+    c.req.path === CHANGES ? following(c, next) : limit(c, next);

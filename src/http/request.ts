@@ -85,7 +85,9 @@ export function callMiddleware({
     /** How many more times the timer may fire before the client must have read the response; undefined: not fired yet. */
     let renewals: number | undefined;
     const deadline = setTimeout(() => {
-      if (!answered) call.abort(incoming?.complete === false ? bodyTooSlow() : tooSlow());
+      // A stream has no deadline as long as its client reads.
+      if (call.isIdle || (call.isStream && outgoing?.writableLength === 0)) renewals = undefined;
+      else if (!answered) call.abort(incoming?.complete === false ? bodyTooSlow() : tooSlow());
       else if (outgoing) {
         renewals ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_DEADLINE));
         if (renewals-- <= 0) outgoing.destroy();
@@ -118,6 +120,11 @@ class RequestCall extends Call {
   #ignoredNames: Set<string> | undefined = undefined;
   /** Work to do after the answer; null: it was done. */
   #afterAnswer: (() => void)[] | undefined | null = undefined;
+  /** For how long the request has waited for events, in milliseconds. */
+  idleMs = 0;
+  isIdle = false;
+  /** Whether the answer is a stream of events, which ends with the client. */
+  isStream = false;
 
   constructor(requestId: string, context: Context) {
     super(requestId);
@@ -136,6 +143,17 @@ class RequestCall extends Call {
     if (this.#afterAnswer === null) work();
     else if (this.#afterAnswer) this.#afterAnswer.push(work);
     else this.#afterAnswer = [work];
+  }
+
+  override async idle<Result>(event: Promise<Result>): Promise<Result> {
+    const since = performance.now();
+    this.isIdle = true;
+    try {
+      return await event;
+    } finally {
+      this.isIdle = false;
+      this.idleMs += performance.now() - since;
+    }
   }
 
   override inTrace(trace: Trace): Call {
@@ -177,9 +195,9 @@ function endRequest(c: Context<Env>, { provider, requestId, outgoing, startedAt,
   const method = c.req.method;
   const route = routeOf(c);
   const status = outgoing.writableFinished ? outgoing.statusCode : 499;
-  const seconds = (performance.now() - startedAt) / 1_000;
+  const { caller, trace, idleMs } = c.get('call');
+  const seconds = (performance.now() - startedAt - idleMs) / 1_000;
   observation.end({ method, route, status, seconds, requestId });
-  const { caller, trace } = c.get('call');
   const line = {
     request_id: requestId,
     ...(trace && { trace_id: trace.id }),

@@ -23,7 +23,7 @@ export function verbRoutes({ capabilities }: Pick<Gate, 'capabilities'>, maxRequ
 }
 
 /** Makes the input of a verb: its fields come from the path, from headers, and from the body or the query string. */
-function inputReader(verb: Verb, maxRequestBytes: number): (c: Context<Env>) => Promise<unknown> {
+export function inputReader(verb: Verb, maxRequestBytes: number): (c: Context<Env>) => Promise<unknown> {
   const { input, path, headers = {}, body } = verb;
   const hasId = path.includes('{id}');
   const headerFields = Object.entries(headers);

@@ -17,10 +17,12 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 /** Every scrape reads these. */
 export interface MetricSources {
-  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'freezing'>;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'changesHeld' | 'freezing'>;
   readonly embedder: Embedder | undefined;
   /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
+  /** Requests that wait for changes. */
+  readonly followers?: () => number;
 }
 
 /** All metrics in the text format of Prometheus, and its media type. */
@@ -172,12 +174,23 @@ function outcomeOf(error: unknown, { signal }: Call): string {
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
-function addSources(registry: Registry, { provider, embedder, breakers }: MetricSources): void {
+function addSources(registry: Registry, { provider, embedder, breakers, followers }: MetricSources): void {
   const registers = [registry];
   const { name } = provider;
   if (provider.stats) addProvider(registry, name, provider.stats);
   if (provider.backlog) addBacklog(registry, askRarely('metrics', provider.backlog, FRESH_MS));
+  if (provider.changesHeld) addChangesHeld(registry, name, askRarely('metrics', provider.changesHeld, FRESH_MS));
   if (provider.freezing) addFreeze(registry, askRarely('metrics', provider.freezing.current, FRESH_MS));
+  if (followers) {
+    new Gauge({
+      name: 'omp_changes_followers',
+      help: 'Requests that wait for changes.',
+      registers,
+      collect() {
+        this.set(followers());
+      },
+    });
+  }
   if (embedder?.stats) addEmbedder(registry, embedder.stats);
   new Gauge({
     name: 'omp_circuit_breaker_state',
@@ -253,6 +266,20 @@ function addFreeze(registry: Registry, current: () => Promise<Freeze | undefined
     async collect() {
       const freeze = await current();
       this.set(freeze ? Math.max(0, (Date.now() - Date.parse(freeze.since)) / 1_000) : 0);
+    },
+  });
+}
+
+function addChangesHeld(registry: Registry, provider: string, held: () => Promise<number | undefined>): void {
+  new Gauge({
+    name: 'omp_changes_held_seconds',
+    help: 'Age of the oldest open transaction that holds the feed of changes back; 0: none does.',
+    labelNames: ['provider'],
+    registers: [registry],
+    async collect() {
+      const seconds = await held();
+      this.reset();
+      if (seconds !== undefined) this.set({ provider }, seconds);
     },
   });
 }

@@ -1,3 +1,4 @@
 export * from './async.ts';
+export * from './changes.ts';
 export * from './records.ts';
 export * from './scopes.ts';

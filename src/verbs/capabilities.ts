@@ -121,6 +121,7 @@ export const capabilityExample = {
     supports_supersession: true,
     idempotency: true,
     batch: true,
+    changes: true,
     explain: true,
     current: true,
     multi_user: true,

@@ -50,12 +50,26 @@ export const getFreeze = verb({
   method: 'GET',
   async run(_, access, call) {
     requireAdmin(access);
-    return (await access.store.freezing.current(call)) ?? THAWED;
+    const { store } = access;
+    // A feed that is held back lacks changes from before the freeze.
+    const feed_held_seconds = (await store.changesHeld?.(call)) ?? 0;
+    return { ...((await store.freezing.current(call)) ?? THAWED), feed_held_seconds };
   },
   id: 'getFreeze',
   summary: 'Get whether the store is frozen',
   description: 'Needs `admin:*`. Available if `features.freeze` is true.',
-  success: { description: 'Since when, and by whom.', schema: Frozen, example },
+  success: {
+    description: 'Since when, and by whom.',
+    schema: z
+      .looseObject({
+        ...Frozen.shape,
+        feed_held_seconds: z.number().min(0).meta({
+          description: 'For how long an open transaction has held back the feed of changes; 0: none does.',
+        }),
+      })
+      .meta({ id: 'FreezeState' }),
+    example: { ...example, feed_held_seconds: 0 },
+  },
 });
 
 export const freeze = verb({

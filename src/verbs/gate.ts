@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { type AuditAction, type Call, type Freeze, OmpError, type ProviderCapabilities } from '#contract';
 import { Access, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
+import { type ChangeFeed, openChangeFeed } from '../core/change-feed.ts';
 import type { Principal } from '../core/grants.ts';
 import { askRarely } from '../core/rarely.ts';
 import { createReadShares } from '../core/read-shares.ts';
@@ -46,9 +47,10 @@ export interface Gate {
   metrics(principal: Principal): ReturnType<Scrape>;
   /** Throws if the backend does not answer. */
   ping(call: Call): Promise<void>;
+  readonly feed: Pick<ChangeFeed, 'followers' | 'draining' | 'drain'>;
 }
 
-export interface GateOptions extends Omit<Resources, 'shares'> {
+export interface GateOptions extends Omit<Resources, 'shares' | 'feed'> {
   /** Undefined: metrics are not collected. */
   readonly scrape?: Scrape | undefined;
   /** The rate limit of the gateway; null: none. */
@@ -60,7 +62,8 @@ const FRESH_MS = 1_000;
 
 export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
   const { store } = options;
-  const resources = { ...options, shares: createReadShares() };
+  const feed = openChangeFeed(store, options.log);
+  const resources = { ...options, shares: createReadShares(), feed };
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
   const sessions = new WeakMap<Principal, Session>();
@@ -88,6 +91,7 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
       return options.scrape();
     },
     ping: store.ping,
+    feed,
   };
 }
 
@@ -104,7 +108,11 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
       require(verb);
       const fields = parse(verb.input, input);
       reportIgnored(call, verb.input, input as object);
-      const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+      const run = async (facts: AuditFacts) => {
+        const output = await verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+        if (verb.writes) access.feed.changed();
+        return output;
+      };
       const facts = verb.facts?.(fields, access);
       if (facts === undefined) return run(NO_FACTS);
       const action = verb.name as AuditAction;

@@ -1,4 +1,5 @@
 import { audit } from './audit.ts';
+import { changes } from './changes.ts';
 import { exportMemories, importMemories } from './export.ts';
 import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
@@ -18,6 +19,7 @@ export const VERB_TABLE = {
   delete: remove,
   context,
   audit,
+  changes,
   users,
   erase,
   stats,

@@ -5,6 +5,7 @@ import { accessSuite } from './access.suite.ts';
 import { auditSuite } from './audit.suite.ts';
 import { batchSuite } from './batch.suite.ts';
 import { capabilitiesSuite } from './capabilities.suite.ts';
+import { changesSuite } from './changes.suite.ts';
 import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
@@ -41,6 +42,7 @@ const SUITES = [
   validationSuite,
   accessSuite,
   auditSuite,
+  changesSuite,
   usersSuite,
   transferSuite,
   mapSuite,

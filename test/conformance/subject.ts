@@ -22,6 +22,7 @@ const OWN = [
   'import',
   'batch',
   'freeze',
+  'changes',
   'vector_search',
   'keyword_search',
 ] as const;

@@ -18,6 +18,8 @@ export interface RunningServer {
   readonly client: Client;
   /** What the gateway logged so far. */
   readonly lines: readonly LogLine[];
+  /** Requests that wait for changes. */
+  followers(): number;
   close(): Promise<void>;
 }
 
@@ -54,7 +56,9 @@ export const startServer = async ({
     url,
     client: clientOf((path, init) => fetch(url + path, init)),
     lines: log.lines,
+    followers: gate.feed.followers,
     close: async () => {
+      gate.feed.drain();
       await listener.close();
       await auditQueue.close();
       if (!given) await provider.close();

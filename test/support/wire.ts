@@ -59,6 +59,23 @@ export interface WireAudit {
   readonly entries: readonly WireAuditEntry[];
 }
 
+export interface WireChange {
+  readonly cursor: string;
+  readonly id: string | null;
+  readonly action: string;
+  readonly user_id: string;
+  readonly scope: string | null;
+  readonly at: string;
+  readonly caller: string | null;
+  readonly memory?: WireMemory;
+}
+
+export interface WireChanges {
+  readonly changes: readonly WireChange[];
+  readonly next_cursor: string;
+  readonly more: boolean;
+}
+
 export interface WireCapabilities {
   readonly omp_version: string;
   readonly provider: string;
@@ -74,6 +91,8 @@ export interface WireCapabilities {
     readonly supports_supersession: boolean;
     /** Our own: `POST /memories` honours `Idempotency-Key`. */
     readonly idempotency: boolean;
+    /** Our own: `GET /changes`. */
+    readonly changes: boolean;
     /** Our own: `POST /memories/batch`. */
     readonly batch: boolean;
     /** Our own: search explains scores. */

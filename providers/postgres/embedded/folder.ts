@@ -115,10 +115,13 @@ export async function restoreFolder(root: string, unpack: (folder: string) => Pr
     await unpack(unfinished);
     const marker = examineFolder(unfinished);
     if (typeof marker === 'string') throw new Error('the backup holds no whole data folder');
+    // What it holds is older than what was there: as another database it begins a new log of changes (Decision 51).
+    const id = randomUUID();
+    await replaceFile(join(databaseIn(unfinished), IDENTITY), id);
     // From here on the folder holds the whole database, which a start takes over without its marker too.
     await rename(databaseIn(unfinished), databaseIn(root));
     await syncFolder(root);
-    await writeMarker(root, marker);
+    await writeMarker(root, { ...marker, id });
   } finally {
     // Files that were being written when the unpacking failed may still appear.
     await rm(unfinished, { recursive: true, force: true, maxRetries: 20 });

@@ -57,5 +57,27 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
   log.info({ ...rows[0], seconds: Math.round((performance.now() - started) / 1_000) }, 'the tables are distributed');
 }
 
+/**
+ * Lets each node write its own transaction into the entries of changes: an expression in a statement would be that of the coordinator.
+ * Only a trigger runs where a row is stored; that of an audit log reads nothing but the number of the node, so it is safe. In
+ * the caller's transaction.
+ */
+export async function stampChanges(client: pg.Client, { schema, auditLog }: Names): Promise<void> {
+  const exists = await client.query(`select from pg_trigger where tgrelid = $1::regclass and tgname = 'stamp_change'`, [
+    auditLog,
+  ]);
+  if (exists.rowCount !== 0) return;
+  // One by one: Citus sends the text of each on to its nodes.
+  await client.query('set local citus.enable_unsafe_triggers = on');
+  await client.query(`alter table ${auditLog} alter column xid drop default`);
+  await client.query(`create or replace function ${schema}.stamp_change() returns trigger language plpgsql as $$ begin
+      new.node := (select groupid from pg_catalog.pg_dist_local_group);
+      new.xid := pg_catalog.pg_current_xact_id();
+      return new;
+    end $$`);
+  await client.query(`create trigger stamp_change before insert on ${auditLog} for each row when (new.node is not null)
+    execute function ${schema}.stamp_change()`);
+}
+
 const NO_CITUS =
   'OMP_POSTGRES_DISTRIBUTED=citus is set, and the database has no Citus; set DATABASE_URL to its coordinator, and run "create extension citus" there as a superuser';

@@ -183,6 +183,35 @@ const keysOfBatches = (names: Names): string => `
 alter table ${names.onceKeys} add column added jsonb;
 `;
 
+const changes = (names: Names): string => `
+-- The feed of changes (tables/change-feed.ts). Entries that are there already belong to no transaction, and so to no feed.
+alter table ${names.auditLog}
+  -- Of a change: the node of Citus that wrote it; 0: a single server.
+  add column node smallint,
+  -- The transaction that wrote it.
+  add column xid xid8,
+  -- Scopes that have no memory of the entry any more: the old one of a moved memory, those of an erased user.
+  add column left_scopes text[] collate "C";
+
+-- For what is written from now on, by gateways of older versions too.
+alter table ${names.auditLog}
+  alter column node set default 0,
+  alter column xid set default pg_current_xact_id();
+
+create index audit_log_changes on ${names.auditLog} (xid, seq) where node is not null;
+
+alter table ${names.store}
+  -- The server whose transactions the log names, and the last entry that is not of that server.
+  add column log_origin text,
+  add column log_base bigint not null default 0;
+
+-- The last transaction of each node whose entries were deleted.
+create table ${names.logStarts} (
+  node  smallint primary key,
+  xid   xid8 not null
+);
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -193,6 +222,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'expired memories', sql: expired },
   { name: 'buckets', sql: buckets },
   { name: 'keys of batches', sql: keysOfBatches },
+  { name: 'changes', sql: changes },
 ];
 
 /** The version that added the ingestion queue. */

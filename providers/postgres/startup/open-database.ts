@@ -9,7 +9,7 @@ import type { Options } from '../postgres-options.ts';
 import { createKeyStore, withKeyMarker } from '../tables/api-keys.ts';
 import { type Names, toNames } from '../tables/names.ts';
 import { namesInUse } from './compatibility-check.ts';
-import { distribute, isDistributed } from './distribute.ts';
+import { distribute, isDistributed, stampChanges } from './distribute.ts';
 import { migrate } from './migrations.ts';
 
 /** A server, or the engine of the data folder. */
@@ -50,6 +50,8 @@ export interface OpenDatabase extends Prepared {
   /** Of `read_url`. Not known to answer. */
   readonly replica?: Database | undefined;
   readonly keys: Omit<KeyStore, 'close'>;
+  /** Whether `db` is the engine of the data folder. */
+  readonly embedded: boolean;
   close(): Promise<void>;
 }
 
@@ -88,7 +90,7 @@ export async function openDatabase(
       await replica?.close();
       await stop();
     };
-    return { ...prepared, db, replica, keys: embedded ? withKeyMarker(keys, context) : keys, close };
+    return { ...prepared, db, replica, embedded, keys: embedded ? withKeyMarker(keys, context) : keys, close };
   } catch (error) {
     await stop();
     throw error;
@@ -160,6 +162,7 @@ async function prepare(
   // After the check, which may set how the vectors are stored: of distributed tables Citus does not change that.
   if (toDo) await distribute(client, found, log);
   const names = await namesInUse(client, initial, toDo || found.distributed);
+  if (names.distributed) await stampChanges(client, names);
   await client.query(dryRun ? 'rollback' : 'commit');
   const { version } = extension;
   const unsafe = unsafeVersion(version);

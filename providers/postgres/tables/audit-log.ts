@@ -1,30 +1,37 @@
 import type { AuditAction, AuditLog, Call, StoredEntry } from '#contract';
 import type { Run } from '../client/connections.ts';
-import { toIso } from '../values.ts';
+import { toIso, toTextArray } from '../values.ts';
 import { type Conditions, conditions, whereWithin } from './conditions.ts';
 import { inShard, type Names, shardOf, storedBucket } from './names.ts';
 
 const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
 
-/** SQL that writes one audit entry for each row of `changed`, from its `bucket`, `id`, `user_id` and `scope`. */
+/**
+ * SQL that writes one audit entry for each row of `changed`, from its `bucket`, `id`, `user_id` and `scope`. `left`: SQL of
+ * `AuditEntry.left_scopes`; undefined: no scope can be left. The table adds node and transaction.
+ */
 export function insertChangeEntry(
   names: Names,
   bind: Conditions['bind'],
-  action: AuditAction,
+  { action, left }: { readonly action: AuditAction; readonly left?: string | undefined },
   { caller, requestId }: Call,
 ): string {
   const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(bind);
-  return `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')})
-    select bucket, ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok' from changed`;
+  const [column, value] = left === undefined ? ['', ''] : [', left_scopes', `, ${left}`];
+  return `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')}${column})
+    select bucket, ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok'${value} from changed`;
 }
 
 export const createAuditLog = (names: Names, run: Run): AuditLog => ({
   async record(entries, call) {
     await run(
-      `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')})
-       select * from unnest($1::int2[], $2::timestamptz[], ${COLUMNS.slice(1).map((_, i) => `$${i + 3}::text[]`)})`,
+      `insert into ${names.auditLog} (bucket, node, left_scopes, ${COLUMNS.join(', ')})
+       select bucket, node, left_scopes::text[], ${COLUMNS.join(', ')} from unnest($1::int2[], $2::int2[], $3::text[], $4::timestamptz[],
+         ${COLUMNS.slice(1).map((_, i) => `$${i + 5}::text[]`)}) as e (bucket, node, left_scopes, ${COLUMNS.join(', ')})`,
       [
         entries.map(({ user_id }) => storedBucket(names, user_id ?? '')),
+        entries.map(({ changed }) => (changed ? 0 : null)),
+        entries.map(({ left_scopes }) => left_scopes && toTextArray(left_scopes)),
         ...COLUMNS.map((column) => entries.map((entry) => entry[column])),
       ],
       call,

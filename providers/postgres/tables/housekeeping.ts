@@ -63,14 +63,31 @@ export function startHousekeeping({
             select ctid from ${names.memories} where ${inShards(names)} and valid_to <= ${bind(time)}
             order by valid_to limit ${BATCH} ${skipLocked(names)}))
           returning bucket, id, user_id, scope`;
-        const entry = audit ? `, entry as (${insertChangeEntry(names, bind, 'delete', call)})` : '';
+        const entry = audit ? `, entry as (${insertChangeEntry(names, bind, { action: 'delete' }, call)})` : '';
         deleted = (await run(`with changed as (${changed})${entry} select 1 from changed`, values, call)).length;
       }
     }
   };
+  /** Notes the last changes that will be deleted, so that no reader of the feed misses them unaware. */
+  const endChanges = async (time: string) => {
+    const last = await run(
+      `select distinct on (node) node, xid::text from ${names.auditLog} where timestamp <= $1 and node is not null order by node, xid desc`,
+      [time],
+      call,
+    );
+    for (const { node, xid } of last) {
+      await run(
+        `insert into ${names.logStarts} as l (node, xid) values ($1, $2) on conflict (node) do update set xid = greatest(l.xid, excluded.xid)`,
+        [node, xid],
+        call,
+      );
+    }
+  };
   const round = async () => {
     if (audit && audit.retention_days !== null) {
-      await deleteExpired(names.auditLog, 'timestamp', '<=', daysAgo(audit.retention_days));
+      const time = daysAgo(audit.retention_days);
+      await endChanges(time);
+      await deleteExpired(names.auditLog, 'timestamp', '<=', time);
     }
     if (purge_expired_days !== undefined) await purge(daysAgo(purge_expired_days));
     const [after, until] = keyPeriod();

@@ -12,6 +12,7 @@ export interface Names {
   readonly ingestion: string;
   readonly store: string;
   readonly auditLog: string;
+  readonly logStarts: string;
   readonly onceKeys: string;
   readonly apiKeys: string;
   readonly rateLimits: string;
@@ -36,6 +37,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     ingestion: `${schema}.ingestion`,
     store: `${schema}.store`,
     auditLog: `${schema}.audit_log`,
+    logStarts: `${schema}.log_starts`,
     onceKeys: `${schema}.once_keys`,
     apiKeys: `${schema}.api_keys`,
     rateLimits: `${schema}.rate_limits`,

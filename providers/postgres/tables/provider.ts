@@ -1,7 +1,6 @@
 import {
   type AddRequest,
   type Call,
-  changeEntry,
   MAX_RECORD_BYTES,
   type Memory,
   type Provider,
@@ -10,6 +9,7 @@ import {
   type Ref,
   type SearchHit,
   type SearchQuery,
+  unchangedEntry,
 } from '#contract';
 import { analyseLater, queryTerms, weights } from '#ranking';
 import { effectivePatch, newIdentity, newRecord, recordTooLarge, requireFits, requireVersion } from '#toolbox';
@@ -19,6 +19,7 @@ import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
+import { createChangeFeed } from './change-feed.ts';
 import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
@@ -34,7 +35,7 @@ import { createUserVerbs } from './user-statements.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openTables(
-  { db, replica, names, keys, iterativeScan, close }: OpenDatabase,
+  { db, replica, names, keys, iterativeScan, embedded, close }: OpenDatabase,
   options: Options,
   { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
@@ -120,7 +121,7 @@ export async function openTables(
     }),
     ...createUserVerbs(names, run, audit !== undefined),
     ...createExport(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
-    ...(auditLog && { audit: auditLog }),
+    ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded) }),
     freezing: createFreezing(names, { run, runWith }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
@@ -162,7 +163,7 @@ function createReads(db: Database, options: ReadOptions) {
 const createRecordUnchanged =
   (auditLog: Provider['audit']) =>
   async (memory: Memory, call: Call): Promise<void> =>
-    auditLog?.record([changeEntry('update', memory, call)], call);
+    auditLog?.record([unchangedEntry('update', memory, call)], call);
 
 /**
  * Runs a statement about one memory. On Citus it goes to the bucket that the id names. Of ids that name none, or came from

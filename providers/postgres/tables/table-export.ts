@@ -1,5 +1,5 @@
 import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#contract';
-import type { Run } from '../client/connections.ts';
+import type { Row, Run } from '../client/connections.ts';
 import { toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions } from './conditions.ts';
@@ -36,7 +36,7 @@ export function createExport(
   // Not the bucket: it is the same, and Citus rejects a change of it.
   const replaced = [...Object.keys(COLUMNS).filter((column) => column !== 'bucket'), names.embedding];
   const restoring = (replace: boolean, entry: string) => `with moved as (
-      select * from json_to_recordset($1::json) as m (${Object.entries(COLUMNS).map((column) => column.join(' '))}, vector text)),
+      select * from json_to_recordset($1::json) as m (${Object.entries(COLUMNS).map((column) => column.join(' '))}, vector text, left_scopes text[])),
     changed as (
       insert into ${names.memories} as old (${stored}, large)
       select ${columns}, vector::${names.halfvec},
@@ -53,18 +53,17 @@ export function createExport(
 
   /** A shard that is split later is read as one, which asks two. */
   let shards: Promise<Shard[]> | undefined;
-  /** The buckets of what is stored already, by id. On a single server the ids are unique by themselves. */
-  const bucketsOf = async (ids: readonly string[], call: Call) => {
-    if (!names.distributed) return new Map<string, number>();
-    const rows = await run(`select id, bucket from ${names.memories} where id = any($1::text[])`, [ids], call);
-    return new Map(rows.map(({ id, bucket }) => [id as string, bucket as number]));
+  /** What is stored already, by id. */
+  const storedOf = async (ids: readonly string[], call: Call) => {
+    const rows = await run(`select id, bucket, scope from ${names.memories} where id = any($1::text[])`, [ids], call);
+    return new Map(rows.map((row) => [row.id, row]));
   };
 
   const shardsFor = async ({ ids, user_id }: Pick<ExportQuery, 'ids' | 'user_id'>, call: Call): Promise<Shard[]> => {
     if (user_id !== undefined && names.distributed) return [[names.bucketOf(user_id)]];
     shards ??= allShards(names, (text, values) => run(text, values, call));
     if (!ids || !names.distributed) return shards;
-    const buckets = [...(await bucketsOf(ids, call)).values()];
+    const buckets = [...(await storedOf(ids, call)).values()].map((row) => row.bucket as number);
     return (await shards).filter((shard) => buckets.some((bucket) => shard?.includes(bucket)));
   };
 
@@ -98,16 +97,17 @@ export function createExport(
     },
     async import({ items, replace }, call) {
       const rows = [];
-      const stored = await bucketsOf(
-        items.map(({ memory }) => memory.id),
-        call,
-      );
+      // On a single server the ids are unique by themselves.
+      const ids = names.distributed || (audited && replace) ? items.map(({ memory }) => memory.id) : [];
+      const stored = ids.length > 0 ? await storedOf(ids, call) : new Map<unknown, Row>();
       for (const { memory, vector } of items) {
         const bucket = names.bucketOf(memory.user_id);
+        const old = stored.get(memory.id);
         // Another user's.
-        if ((stored.get(memory.id) ?? bucket) !== bucket) continue;
+        if (names.distributed && old && old.bucket !== bucket) continue;
         const text = vector && `[${vector.join()}]`;
-        rows.push({ ...memory, bucket, keywords: await keywordsOf(memory, call), vector: text });
+        const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : null;
+        rows.push({ ...memory, bucket, keywords: await keywordsOf(memory, call), vector: text, left_scopes });
       }
       const { bind, values } = conditions();
       values.push(
@@ -115,7 +115,8 @@ export function createExport(
         rows.map(({ user_id }) => user_id),
       );
       if (names.distributed) values.push(rows.map(({ bucket }) => bucket));
-      const entry = audited ? insertChangeEntry(names, bind, 'import', call) : '';
+      const left = replace ? '(select left_scopes from moved where moved.id = changed.id)' : undefined;
+      const entry = audited ? insertChangeEntry(names, bind, { action: 'import', left }, call) : '';
       const found = new Set((await run(restoring(replace, entry), values, call)).map(({ id }) => id));
       return items.map(({ memory }) => found.has(memory.id));
     },

@@ -106,23 +106,28 @@ export function createUserVerbs(
     },
 
     async erase({ user_id }, call) {
+      const scopes = new Set<string>();
       for (let erased = 0; ; ) {
         const where = conditions(shardOf(names, user_id));
         const [user, most] = [where.bind(user_id), where.bind(BATCH)];
         // By id: a row that was changed while this waited for its lock has another ctid.
         const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(
-            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update)) returning 1)`;
+            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update)) returning scope),
+          scopes as (select array_agg(distinct scope) filter (where scope is not null) as scopes from deleted)`;
+        const leftScopes = (bind: typeof where.bind) =>
+          `(select nullif(array(select unnest(scopes) from scopes union select unnest(${bind(toTextArray([...scopes]))}::text[])), '{}'))`;
         // The statement that deletes the last ones also writes the entry of them all.
         const changed = (
           bucket: string,
         ) => `changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope
           where (select count(*) from deleted) < ${most})`;
         const entry = audited
-          ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, 'erase', call)})`
+          ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: leftScopes(where.bind) }, call)})`
           : '';
-        const text = `with ${deleted}${entry} select count(*)::float8 as count from deleted`;
+        const text = `with ${deleted}${entry} select count(*)::float8 as count, (select scopes from scopes) as scopes from deleted`;
         const [row] = await run(text, where.values, call);
         erased += row?.count as number;
+        for (const scope of (row?.scopes as string[] | null) ?? []) scopes.add(scope);
         if ((row?.count as number) < BATCH) return erased;
       }
     },

@@ -226,11 +226,18 @@ const IfMatchParameter = z
     param: { id: 'IfMatch' },
   });
 
+/** Decision 51. */
+const LastEventIdParameter = z
+  .string()
+  .optional()
+  .meta({ description: 'The id of the last event that the client got, instead of `after`.' });
+
 /** The headers that verbs read. */
 const HEADERS: Readonly<Record<string, z.ZodType>> = {
   'X-User-Id': UserIdParameter,
   'Idempotency-Key': IdempotencyKeyParameter,
   'If-Match': IfMatchParameter,
+  'Last-Event-ID': LastEventIdParameter,
 };
 
 /** Decision 36. */

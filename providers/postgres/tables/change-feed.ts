@@ -1,0 +1,280 @@
+import pg from 'pg';
+import {
+  AUDIT_ACTIONS,
+  beginAnew,
+  type Call,
+  type Change,
+  type ChangesQuery,
+  invalidRequest,
+  type Provider,
+} from '#contract';
+import type { Row, Run } from '../client/connections.ts';
+import { toIso, toTextArray } from '../values.ts';
+import { conditions, part, toLikePattern, whereWithin } from './conditions.ts';
+import { inShards, type Names } from './names.ts';
+
+/*
+ * The feed of changes (Decision 51). The entry of a change holds the id of its transaction. Ids are given in order, and a snapshot
+ * knows the oldest transaction that is still running, the horizon: below it nothing can appear any more. So the feed is what lies
+ * below the horizon, by transaction and sequence. Each node of Citus has ids and a horizon of its own; a single server is the node 0.
+ */
+
+/** Where a reader stands in the changes of one node. */
+interface Position {
+  readonly xid: bigint;
+  readonly seq: bigint;
+}
+
+/** A node as it is now. */
+interface Head {
+  /** Stands for where its ids come from: another server, a restored copy or a promoted standby has another one. */
+  readonly origin: string;
+  readonly horizon: bigint;
+  /** The highest id whose entries were deleted; undefined: none was. */
+  readonly deleted: bigint | undefined;
+}
+
+const LAST_SEQ = 2n ** 63n - 1n;
+/** The beginning of what is kept. */
+const beginningOf = ({ deleted }: Head): Position =>
+  deleted === undefined ? { xid: 0n, seq: 0n } : { xid: deleted, seq: LAST_SEQ };
+/** A node that Citus no longer has: its entries are on others, and it makes no new ones. */
+const NO_NODE: Head = { origin: '00000000', horizon: 2n ** 64n - 1n, deleted: undefined };
+
+/** Entries that one part looks at if not all of them match. */
+const SCANNED = 5_000;
+
+/** The file of the embedded engine that names its database; a restored one gets another name. */
+const DATABASE_ID = `pg_read_file('omp-gateway.id', 0, 64, true)`;
+
+/** SQL of what a node says of itself. */
+const here = ({ auditLog }: Names, embedded: boolean): string => `
+  select left(md5(concat_ws(' ', system_identifier, substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8), oid,
+      to_regclass(${pg.escapeLiteral(auditLog)})::oid${embedded ? `, ${DATABASE_ID}` : ''})), 8) as origin,
+    pg_snapshot_xmin(pg_current_snapshot())::text as horizon
+  from pg_control_system(), pg_database where datname = current_database()`;
+
+/** SQL with the columns `node` and those of `each`, a statement that every node answers. */
+const onNodes = ({ distributed }: Names, each: string): string => {
+  if (!distributed) return `select 0 as node, here.* from (${each}) as here`;
+  const numbered = `select (select groupid from pg_dist_local_group) as node, here.* from (${each}) as here`;
+  const asJson = pg.escapeLiteral(`select to_json(one)::text from (${numbered}) as one`);
+  // A node that cannot be reached has an error as its result, which is no JSON: then nothing is answered.
+  return `select r.* from run_command_on_all_nodes(${asJson}), json_to_record(result::json) as r (node int, origin text, horizon text)`;
+};
+
+/** SQL of the start of the oldest transaction that holds the horizon of its node. */
+const OLDEST = `select least((select min(xact_start) from pg_stat_activity where backend_xid is not null),
+  (select min(prepared) from pg_prepared_xacts)) as begun`;
+
+/** Actions that change memories. Gateways of older versions mark the entries of all actions as changes. */
+const CHANGES = AUDIT_ACTIONS.filter((action) => ['add', 'update', 'delete', 'erase', 'import'].includes(action));
+
+export function createChangeFeed(
+  names: Names,
+  run: Run,
+  embedded: boolean,
+): Required<Pick<Provider, 'changes' | 'changesHeld'>> {
+  const { auditLog, store, logStarts } = names;
+  const heads = onNodes(names, here(names, embedded));
+
+  const readHeads = async (call: Call): Promise<{ nodes: Map<number, Head>; base: string }> => {
+    const rows = await run(
+      `select h.*, s.log_origin, s.log_base::text as base,
+         (select xid::text from ${logStarts} l where l.node = h.node) as deleted
+       from (${heads}) as h, ${store} s order by h.node`,
+      [],
+      call,
+    );
+    const [first] = rows as [Row];
+    // The sequence of a copy goes on above its entries, whose ids are those of another server.
+    if (first.origin !== first.log_origin) {
+      await run(
+        `update ${store} set log_origin = $1,
+           log_base = case when log_origin is null then 0 else coalesce((select max(seq) from ${auditLog}), 0) end
+         where log_origin is distinct from $1`,
+        [first.origin],
+        call,
+      );
+      return readHeads(call);
+    }
+    const nodes = rows.map(({ node, origin, horizon, deleted }): [number, Head] => [
+      node as number,
+      {
+        origin: origin as string,
+        horizon: BigInt(horizon as string),
+        deleted: deleted === null ? undefined : BigInt(deleted as string),
+      },
+    ]);
+    return { nodes: new Map(nodes), base: first.base as string };
+  };
+
+  return {
+    async changes({ after, limit, ...filter }: ChangesQuery, call) {
+      const { nodes, base } = await readHeads(call);
+      const known = after === undefined || after === 'now' ? undefined : decode(after);
+      const places = Array.from({ length: Math.max(known?.length ?? 0, ...[...nodes.keys()].map((n) => n + 1)) });
+      const all = places.map((_, node) => nodes.get(node) ?? NO_NODE);
+      const end = all.map(({ horizon }): Position => ({ xid: horizon, seq: 0n }));
+      const write = (positions: readonly Position[]) => encode(positions, all);
+      if (after === 'now') return { changes: [], next: write(end), more: false };
+      const start = all.map((head, node) => (known ? positionIn(head, known[node]) : beginningOf(head)));
+      const parts = await Promise.all(
+        start.map((from, node) => {
+          const { horizon } = all[node] as Head;
+          return from.xid < horizon
+            ? readPart({ names, run, node, from, horizon, base, limit, ...filter }, call)
+            : { rows: [], end: from, more: false };
+        }),
+      );
+      return merge(parts, start, { limit, write });
+    },
+    async changesHeld(call) {
+      const [row] = await run(
+        `select coalesce(max(extract(epoch from clock_timestamp() - begun)), 0)::float8 as seconds from (${
+          names.distributed
+            ? `select nullif(result, '')::timestamptz as begun from run_command_on_all_nodes(${pg.escapeLiteral(OLDEST)}) where success`
+            : OLDEST
+        }) as oldest`,
+        [],
+        call,
+      );
+      return row?.seconds as number;
+    },
+  };
+}
+
+interface PartQuery extends Omit<ChangesQuery, 'after'> {
+  readonly names: Names;
+  readonly run: Run;
+  readonly node: number;
+  readonly from: Position;
+  readonly horizon: bigint;
+  /** Entries up to this sequence have the ids of another server. */
+  readonly base: string;
+}
+
+/** Changes of one node. */
+interface Part {
+  readonly rows: readonly Row[];
+  /** The position after everything that was looked at. */
+  readonly end: Position;
+  readonly more: boolean;
+}
+
+async function readPart(
+  { names, run, node, from, horizon, base, users, within, scope, limit }: PartQuery,
+  call: Call,
+): Promise<Part> {
+  const where = conditions(names.distributed && users ? users.map(names.bucketOf) : undefined);
+  const { bind } = where;
+  if (users) where.and(inShards(names));
+  where.and(`node = ${bind(node)} and seq > ${bind(base)}::bigint`);
+  where.and(
+    `(xid, seq) > (${bind(`${from.xid}`)}::xid8, ${bind(`${from.seq}`)}::bigint) and xid < ${bind(`${horizon}`)}::xid8`,
+  );
+  const scoped = part(where, (inner) => {
+    whereWithin(inner, within);
+    if (scope !== undefined) inner.and(`scope like ${bind(toLikePattern(scope))}`);
+  });
+  const ofUsers = users ? `user_id = any(${bind(toTextArray(users))}::text[])` : 'user_id is not null';
+  const scan = users || scoped !== 'true' ? Math.max(SCANNED, limit) : limit;
+  const matching = `outcome = 'ok' and action = any(${bind(toTextArray(CHANGES))}::text[]) and ${ofUsers}
+    and (${scoped} or exists (select from unnest(left_scopes) as scope where ${scoped}))`;
+  const order = 'order by xid, seq';
+  const rows = await run(
+    `with scanned as materialized (
+       select xid, seq, timestamp, app, action, outcome, user_id, memory_id, scope, left_scopes
+       from ${names.auditLog} where ${where} ${order} limit ${bind(scan)}),
+     last as (select xid as last_xid, seq as last_seq from scanned ${order} offset ${bind(scan - 1)})
+     select last_xid::text, last_seq::text, xid::text, seq::text, date_part('epoch', timestamp) * 1000 as milliseconds, app, action,
+       user_id, memory_id, m.scope, left_scopes
+     from (select 1) as one left join last on true
+       left join (select * from scanned where ${matching} ${order} limit ${bind(limit)}) as m on true order by m.xid, m.seq`,
+    where.values,
+    call,
+  );
+  const found = rows.filter(({ xid }) => xid !== null);
+  const [{ last_xid, last_seq }, newest] = [rows[0] as Row, found.at(-1)];
+  if (newest && found.length === limit) return { rows: found, end: positionOf(newest), more: true };
+  if (last_xid === null) return { rows: found, end: { xid: horizon, seq: 0n }, more: false };
+  return { rows: found, end: { xid: BigInt(last_xid as string), seq: BigInt(last_seq as string) }, more: true };
+}
+
+const positionOf = ({ xid, seq }: Row): Position => ({ xid: BigInt(xid as string), seq: BigInt(seq as string) });
+
+interface MergeOptions {
+  readonly limit: number;
+  write(positions: readonly Position[]): string;
+}
+
+/** The first changes of all nodes. Those of one node keep their order; the oldest of the next ones comes first. */
+function merge(parts: readonly Part[], start: readonly Position[], { limit, write }: MergeOptions) {
+  const positions = [...start];
+  const taken = parts.map(() => 0);
+  const changes: Change[] = [];
+  while (changes.length < limit) {
+    let node = -1;
+    for (const [other, { rows }] of parts.entries()) {
+      const row = rows[taken[other] as number];
+      const least = parts[node]?.rows[taken[node] as number];
+      if (row && (!least || (row.milliseconds as number) < (least.milliseconds as number))) node = other;
+    }
+    const row = parts[node]?.rows[taken[node] as number];
+    if (!row) break;
+    taken[node] = (taken[node] as number) + 1;
+    positions[node] = positionOf(row);
+    changes.push(toChange(row, write(positions)));
+  }
+  let more = false;
+  for (const [node, part] of parts.entries()) {
+    const isWhole = taken[node] === part.rows.length;
+    if (isWhole) positions[node] = part.end;
+    more ||= !isWhole || part.more;
+  }
+  return { changes, next: write(positions), more };
+}
+
+const toChange = (row: Row, cursor: string): Change => ({
+  cursor,
+  action: row.action as Change['action'],
+  id: row.memory_id as string | null,
+  user_id: row.user_id as string,
+  scope: row.scope as string | null,
+  left_scopes: (row.left_scopes as string[] | null) ?? [],
+  at: toIso(row.milliseconds as number),
+  caller: row.app as string | null,
+});
+
+/** A cursor: a position for each node, in the order of their numbers. */
+const encode = (positions: readonly Position[], heads: readonly Head[]): string =>
+  positions.map(({ xid, seq }, node) => `${heads[node]?.origin}-${xid}-${seq}`).join('.');
+
+const PLACE = /^([0-9a-f]{8})-(\d{1,20})-(\d{1,19})$/;
+const MAX_CURSOR = 4_096;
+
+type Place = Position & { readonly origin: string };
+
+function decode(cursor: string): Place[] {
+  if (cursor.length > MAX_CURSOR) throw malformed();
+  return cursor.split('.').map((place) => {
+    const [, origin, xid, seq] = PLACE.exec(place) ?? [];
+    if (origin === undefined) throw malformed();
+    const position = { origin, xid: BigInt(xid as string), seq: BigInt(seq as string) };
+    if (position.xid >= 2n ** 64n || position.seq > LAST_SEQ) throw malformed();
+    return position;
+  });
+}
+
+const malformed = () => invalidRequest('after: malformed; pass next_cursor as it is, or now');
+
+/** Where to go on. A node that was added after the cursor begins at its beginning. */
+function positionIn(head: Head, place: Place | undefined): Position {
+  const { origin, horizon, deleted } = head;
+  if (place && origin !== NO_NODE.origin && (place.origin !== origin || place.xid > horizon))
+    throw beginAnew('the log of changes was restored or moved since this cursor');
+  const { xid, seq } = place ?? { xid: 0n, seq: 0n };
+  if (deleted !== undefined && (xid < deleted || (xid === deleted && seq < LAST_SEQ)))
+    throw beginAnew('changes after this cursor were deleted by the retention of the audit log');
+  return { xid, seq };
+}

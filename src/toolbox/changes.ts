@@ -1,0 +1,13 @@
+import type { Change, ChangeFilter } from '#contract';
+import { withinMatcher } from './scopes.ts';
+
+/** A function that tells whether a change matches. */
+export function changeMatcher({ users, within, scope }: ChangeFilter): (change: ChangedScopes) => boolean {
+  const admits = withinMatcher(within);
+  const matches = withinMatcher(scope === undefined ? null : [scope]);
+  const fits = (scope: string | null) => admits(scope) && matches(scope);
+  return ({ user_id, scope, left_scopes }) =>
+    (users === null || users.includes(user_id)) && (fits(scope) || left_scopes.some(fits));
+}
+
+type ChangedScopes = Pick<Change, 'user_id' | 'scope' | 'left_scopes'>;

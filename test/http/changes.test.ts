@@ -1,0 +1,235 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { OmpError, type Provider } from '#contract';
+import { ANONYMOUS } from '../../src/core/grants.ts';
+import { NO_TELEMETRY } from '../../src/core/telemetry.ts';
+import { eventually } from '../support/eventually.ts';
+import { expectError } from '../support/expect-error.ts';
+import { holdTimers } from '../support/hold-timers.ts';
+import { type RunningServer, serverForTest } from '../support/server.ts';
+import type { WireChange } from '../support/wire.ts';
+
+const waitingIn = (server: RunningServer, count: number) => eventually(() => expect(server.followers()).toBe(count));
+
+/** Counts the reads of the feed. */
+function countingReads() {
+  const counts = { reads: 0 };
+  const alter = (provider: Provider): Provider => ({
+    ...provider,
+    changes: (query, call) => {
+      counts.reads++;
+      return (provider as Required<Provider>).changes(query, call);
+    },
+  });
+  return { counts, alter };
+}
+
+const EVERY_MS = 1_000;
+
+describe('waiting for changes', () => {
+  it('[Decision 51] of a thousand requests costs one read a second, and wakes those that a change concerns', async () => {
+    const timers = holdTimers(EVERY_MS);
+    const { counts, alter } = countingReads();
+    const server = await serverForTest({ alter, max_requests: 4_000 });
+    const { client } = server;
+    const after = (await client.changes({ after: 'now' })).next_cursor;
+    counts.reads = 0;
+    const ended: string[] = [];
+    const polls = Array.from({ length: 1_000 }, async (_, i) => {
+      const { changes } = await client.changes({ after, wait: 60, user_id: `user ${i}` });
+      ended.push(...changes.map(({ user_id }) => user_id));
+    });
+    await waitingIn(server, 1_000);
+    // One for each request, and the first of the common reader.
+    await eventually(() => expect(counts.reads).toBe(1_001));
+    for (let second = 1; second <= 5; second++) {
+      await eventually(() => expect(timers.waiting()).toBe(1));
+      timers.pass();
+      await eventually(() => expect(counts.reads).toBe(1_001 + second));
+    }
+    await client.add({ user_id: 'user 7', content: 'x' });
+    await eventually(() => expect(ended).toEqual(['user 7']));
+    // The common one, and that of the follower.
+    expect(counts.reads).toBe(1_008);
+    await server.close();
+    await Promise.all(polls);
+  });
+
+  it('[Decision 51] [Decision 29] takes no place from other requests, and has limits of its own', async () => {
+    const server = await serverForTest({ max_requests: 4, max_requests_per_caller: 2 });
+    const { client, url } = server;
+    const going = new AbortController();
+    const left = [1, 2].map(() => fetch(`${url}/changes?after=now&wait=60`, { signal: going.signal }).catch(() => {}));
+    await waitingIn(server, 2);
+    expectError(await client.ask('/changes', { wait: 60 }), 'rate_limited');
+    for (let i = 0; i < 5; i++) expectError(await client.ask('/memories/mem_x'), 'not_found');
+    going.abort();
+    await Promise.all(left);
+    await waitingIn(server, 0);
+    await eventually(async () => expect((await client.ask('/changes')).status).toBe(200));
+  });
+
+  it('[Decision 51] has no deadline, and its time counts for nothing', async () => {
+    const timers = holdTimers(30_000);
+    const seconds: number[] = [];
+    const telemetry = {
+      ...NO_TELEMETRY,
+      request: () => ({
+        trace: undefined,
+        end: ({ route, seconds: taken }: { route: string; seconds: number }) => {
+          if (route === '/changes') seconds.push(taken);
+        },
+      }),
+    };
+    const server = await serverForTest({ request_timeout_ms: 30_000, telemetry });
+    const start = performance.now();
+    const waiting = server.client.changes({ after: 'now', wait: 60 });
+    await waitingIn(server, 1);
+    await sleep(100);
+    const since = performance.now();
+    timers.pass();
+    timers.pass();
+    await sleep(500);
+    const idle = performance.now() - since;
+    await server.client.add({ user_id: 'u', content: 'x' });
+    expect((await waiting).changes).toHaveLength(1);
+    await eventually(() => expect(seconds).toHaveLength(1));
+    expect(seconds[0]).toBeLessThanOrEqual((performance.now() - start - idle) / 1_000);
+  });
+
+  it('[Decision 51] sees the changes of other gateways with the next read', async () => {
+    const timers = holdTimers(EVERY_MS);
+    let store: Required<Provider> | undefined;
+    const server = await serverForTest({
+      alter: (provider) => {
+        store = provider as Required<Provider>;
+        return provider;
+      },
+    });
+    const waiting = server.client.changes({ after: 'now', wait: 60 });
+    await waitingIn(server, 1);
+    await store?.erase({ user_id: 'u' }, { caller: { id: 'other', app: 'other' }, requestId: 'r' } as never);
+    expect((await timers.passUntil(waiting)).changes).toMatchObject([
+      { action: 'erase', user_id: 'u', caller: 'other' },
+    ]);
+  });
+
+  it('[Decision 51] ends when the log is another one, and outlasts a failure of the backend', async () => {
+    const timers = holdTimers(EVERY_MS);
+    let failure: OmpError | undefined;
+    const server = await serverForTest({
+      alter: (provider) => ({
+        ...provider,
+        changes: async (query, call) => {
+          if (failure && query.after !== 'now') throw failure;
+          return (provider as Required<Provider>).changes(query, call);
+        },
+      }),
+    });
+    const waiting = server.client.ask('/changes', { after: 'now', wait: 60 });
+    await waitingIn(server, 1);
+    failure = new OmpError('provider_error', 'down');
+    for (let i = 0; i < 3; i++) {
+      await eventually(() => expect(timers.waiting()).toBe(1));
+      timers.pass();
+    }
+    expect(server.followers()).toBe(1);
+    failure = new OmpError('invalid_request', 'another log', { gone: true });
+    expect(await timers.passUntil(waiting)).toMatchObject({ status: 410 });
+  });
+});
+
+describe('a stream of changes', () => {
+  /** Reads events: those with data, and how many without. */
+  async function openStream({ url }: RunningServer, query = '', headers: Record<string, string> = {}) {
+    const going = new AbortController();
+    const response = await fetch(`${url}/changes${query}`, {
+      headers: { accept: 'text/event-stream', ...headers },
+      signal: going.signal,
+    });
+    const events: { id: string; change?: WireChange }[] = [];
+    let ended = false;
+    const reading = (async () => {
+      let text = '';
+      for await (const bytes of response.body ?? []) {
+        text += Buffer.from(bytes).toString();
+        const blocks = text.split('\n\n');
+        text = blocks.pop() ?? '';
+        for (const block of blocks) {
+          const [, id = ''] = /^id: (.*)$/m.exec(block) ?? [];
+          const [, data] = /^data: (.*)$/m.exec(block) ?? [];
+          events.push({ id, ...(data !== undefined && { change: JSON.parse(data) as WireChange }) });
+        }
+      }
+    })()
+      .catch(() => {})
+      .finally(() => {
+        ended = true;
+      });
+    const changes = () => events.flatMap(({ change }) => (change ? [change] : []));
+    return { response, events, changes, reading, ended: () => ended, leave: () => going.abort() };
+  }
+
+  it('[Decision 51] sends each change once, with its cursor as id, and goes on after Last-Event-ID', async () => {
+    const server = await serverForTest();
+    const { client } = server;
+    const first = await client.add({ user_id: 'u', content: 'one' });
+    const stream = await openStream(server);
+    expect(stream.response.headers.get('content-type')).toBe('text/event-stream');
+    await eventually(() => expect(stream.changes().map(({ id }) => id)).toEqual([first.id]));
+    const second = await client.add({ user_id: 'u', content: 'two' });
+    await client.add({ user_id: 'v', content: 'three' });
+    await eventually(() => expect(stream.changes()).toHaveLength(3));
+    const { changes } = await client.changes();
+    expect(stream.changes()).toEqual(changes);
+    const ids = stream.events.filter(({ change }) => change).map(({ id }) => id);
+    expect(ids).toEqual(changes.map(({ cursor }) => cursor));
+
+    const other = await openStream(server, '?user_id=u', { 'last-event-id': ids[0] as string });
+    await eventually(() => expect(other.changes().map(({ id }) => id)).toEqual([second.id]));
+    // Past the change of another user, which this stream does not show.
+    await eventually(() => expect(other.events.at(-1)?.id).toBe(ids[2]));
+    stream.leave();
+    other.leave();
+    await waitingIn(server, 0);
+  });
+
+  it('[Decision 51] sends a heartbeat every 15 seconds, has no deadline, and ends when the gateway stops', async () => {
+    const deadlines = holdTimers(30_000);
+    const timers = holdTimers(15_000);
+    const server = await serverForTest({ request_timeout_ms: 30_000 });
+    const stream = await openStream(server, '?after=now');
+    for (let beats = 1; beats <= 3; beats++) {
+      await eventually(() => expect(stream.events).toHaveLength(beats));
+      await eventually(() => expect(timers.waiting()).toBe(1));
+      deadlines.pass();
+      timers.pass();
+    }
+    await waitingIn(server, 1);
+    const poll = server.client.ask('/changes', { after: 'now', wait: 60 });
+    await waitingIn(server, 2);
+    await server.close();
+    await stream.reading;
+    expect(await poll).toMatchObject({ status: 200, body: { changes: [], more: false } });
+  });
+
+  it('[Decision 51] ends when its caller is admitted no more, and begins with an error as an answer', async () => {
+    let isKnown = true;
+    const authenticator = {
+      authenticate: async () => {
+        if (isKnown) return ANONYMOUS;
+        throw new OmpError('unauthorized', 'revoked');
+      },
+    };
+    const timers = holdTimers(15_000);
+    const server = await serverForTest({ authenticator });
+    const stream = await openStream(server);
+    await waitingIn(server, 1);
+    isKnown = false;
+    await timers.passUntil(stream.reading);
+    expect((await openStream(server)).response.status).toBe(401);
+    isKnown = true;
+    expect((await openStream(server, '?after=x')).response.status).toBe(400);
+    expect((await openStream(server, '?after=0badc0de-1')).response.status).toBe(410);
+  });
+});

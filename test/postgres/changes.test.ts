@@ -1,0 +1,221 @@
+import pg from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Change, ChangesQuery, Provider } from '#contract';
+import { storedBucket } from '../../providers/postgres/tables/names.ts';
+import { IS_CITUS, SERVER_URL } from '../support/postgres-server.ts';
+import { call, failure, memoryOf, storeForEach } from './store.ts';
+
+// What a change says and who may read it: test/conformance.
+const store = storeForEach();
+
+type Feed = Required<Pick<Provider, 'changes' | 'changesHeld'>>;
+const openFeed = async () => (await store.open({ mode: 'keyword' })) as unknown as Required<Provider>;
+const everything = { users: null, within: null, limit: 1_000 } as const;
+const read = (feed: Feed, query: Partial<ChangesQuery> = {}) => feed.changes({ ...everything, ...query }, call);
+const end = async (feed: Feed) => (await read(feed, { after: 'now' })).next;
+const idsOf = (changes: readonly Change[]) => changes.map(({ id }) => id);
+
+/** A session that writes entries in transactions of its own, as a gateway would. */
+async function openWriter() {
+  const client = new pg.Client({ connectionString: store.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return {
+    sql: (text: string) => client.query(text),
+    write: (memory_id: string, user_id = 'u') =>
+      client.query(
+        `insert into ${store.names.auditLog} (bucket, timestamp, action, user_id, memory_id, request_id, outcome)
+         values (${storedBucket(store.names, user_id)}, now(), 'add', '${user_id}', '${memory_id}', 'r', 'ok')`,
+      ),
+  };
+}
+
+describe.skipIf(SERVER_URL === '')('[Decision 51] transactions on a server', () => {
+  it('that commit in another order are read in the order of their ids, once all before them have ended', async () => {
+    const feed = await openFeed();
+    const after = await end(feed);
+    const [first, second, third] = [await openWriter(), await openWriter(), await openWriter()];
+    await first.sql('begin');
+    await first.write('1');
+    await second.sql('begin');
+    await second.write('2');
+    await third.sql('begin');
+    await third.write('rolled back');
+    await third.sql('rollback');
+    await third.write('3');
+    await second.sql('commit');
+    // Whoever read 2 and 3 now would miss 1.
+    const held = await read(feed, { after });
+    expect(idsOf(held.changes)).toEqual([]);
+    expect(await feed.changesHeld(call)).toBeGreaterThan(0);
+    await first.write('1 again');
+    await first.sql('commit');
+    for (const from of [after, held.next]) {
+      expect(idsOf((await read(feed, { after: from })).changes)).toEqual(['1', '1 again', '2', '3']);
+    }
+  });
+
+  it('that fail leave nothing, and one that only reads holds nothing back', async () => {
+    const feed = await openFeed();
+    const after = await end(feed);
+    const [reader, writer] = [await openWriter(), await openWriter()];
+    await reader.sql('begin isolation level repeatable read');
+    await reader.sql(`select count(*) from ${store.names.memories}`);
+    await writer.sql('begin');
+    await writer.write('lost');
+    await expect(writer.sql('select 1/0')).rejects.toThrow('division by zero');
+    await writer.sql('commit');
+    await writer.sql('begin; savepoint one');
+    await writer.write('lost too');
+    await writer.sql('rollback to one');
+    await writer.write('kept');
+    await writer.sql('commit');
+    expect(idsOf((await read(feed, { after })).changes)).toEqual(['kept']);
+    await reader.sql('commit');
+  });
+
+  it('of many writers are read once, and by all readers in the same order', async () => {
+    const [feed, other] = [await openFeed(), await openFeed()];
+    const after = await end(feed);
+    const users = ['ana', 'ben', 'cleo', 'dora'];
+    const random = randomOf(7);
+    const committed = new Set<string>();
+    let writing = true;
+    const writer = async (name: number) => {
+      const session = await openWriter();
+      for (let turn = 0; turn < 25; turn++) {
+        await session.sql('begin');
+        const mine: string[] = [];
+        for (let i = 0; i <= random(3); i++) {
+          const id = `${name}/${turn}/${i}`;
+          await session.write(id, users[random(users.length)]);
+          mine.push(id);
+          if (random(4) === 0) await session.sql('select pg_sleep(0.005)');
+        }
+        const keep = random(4) > 0;
+        await session.sql(keep ? 'commit' : 'rollback');
+        if (keep) for (const id of mine) committed.add(id);
+      }
+    };
+    const reader = async (from: Feed, limit: number) => {
+      const seen: Change[] = [];
+      for (let position = after, last = false; ; ) {
+        const isLast = !writing;
+        const part = await read(from, { after: position, limit });
+        seen.push(...part.changes);
+        position = part.next;
+        if (part.changes.length === 0 && !part.more && last) return seen;
+        last = isLast;
+      }
+    };
+    const readers = [1, 3, 10, 1_000].flatMap((limit) => [reader(feed, limit), reader(other, limit)]);
+    await Promise.all(Array.from({ length: 6 }, (_, name) => writer(name)));
+    writing = false;
+    const [first = [], ...others] = await Promise.all(readers);
+    expect(idsOf(first).sort()).toEqual([...committed].sort());
+    // Nodes of Citus have no common order; a user lives on one of them.
+    const orders = (changes: readonly Change[]) =>
+      IS_CITUS ? users.map((user) => idsOf(changes.filter(({ user_id }) => user_id === user))) : idsOf(changes);
+    for (const changes of others) expect(orders(changes)).toEqual(orders(first));
+  });
+});
+
+/** Numbers below a bound, the same in every run. */
+function randomOf(seed: number) {
+  let state = seed;
+  return (bound: number) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return Math.floor((state / 2 ** 31) * bound);
+  };
+}
+
+describe('[Decision 51] the log of changes', () => {
+  it('goes on after a restart, for gateways that share it', async () => {
+    const first = await openFeed();
+    const after = await end(first);
+    const { id } = (await first.add({ input: memoryOf('u', 'one'), vector: null }, call)) ?? {};
+    await first.close();
+    const second = await openFeed();
+    const { changes, next } = await read(second, { after });
+    expect(idsOf(changes)).toEqual([id]);
+    expect((await read(second, { after: next })).changes).toEqual([]);
+  });
+
+  it('has no entries from before it was made, and those of gateways of the version before', async () => {
+    const feed = await openFeed();
+    const after = await end(feed);
+    const { auditLog } = store.names;
+    const columns = 'bucket, timestamp, action, user_id, memory_id, request_id, outcome';
+    const entry = (action: string, id: string, outcome = 'ok') =>
+      store.sql(
+        `insert into ${auditLog} (${columns}) values (${storedBucket(store.names, 'u')}, now(), '${action}', 'u', '${id}', 'r', '${outcome}')`,
+      );
+    await store.sql(
+      `insert into ${auditLog} (${columns}, node) values (${storedBucket(store.names, 'u')}, now(), 'add', 'u', 'old', 'r', 'ok', null)`,
+    );
+    await entry('add', 'new');
+    await entry('get', 'read');
+    await entry('add', 'failed', 'scope_denied');
+    for (const from of [after, undefined]) expect(idsOf((await read(feed, { after: from })).changes)).toEqual(['new']);
+  });
+
+  it('of a restored copy is another one, with what was written since', async () => {
+    const feed = await openFeed();
+    await feed.add({ input: memoryOf('u', 'before'), vector: null }, call);
+    const cursor = await end(feed);
+    // What a restored dump holds: the entries, their transactions, and where they are from.
+    await store.sql(`update ${store.names.store} set log_origin = 'elsewhere'`);
+    await read(feed);
+    const { id } = (await feed.add({ input: memoryOf('u', 'after'), vector: null }, call)) ?? {};
+    expect(idsOf((await read(feed)).changes)).toEqual([id]);
+    expect((await read(feed, { after: cursor })).changes.map(({ id }) => id)).toEqual([id]);
+    const renamed = cursor.replace(/^[0-9a-f]{8}/, '0badc0de');
+    expect(await failure(feed.changes({ ...everything, after: renamed }, call))).toMatchObject({ gone: true });
+  });
+
+  it('tells a reader that comes after the retention to begin anew', async () => {
+    const feed = await openFeed();
+    const first = await end(feed);
+    await feed.add({ input: memoryOf('u', 'one'), vector: null }, call);
+    const { next } = await read(feed, { after: first });
+    await feed.add({ input: memoryOf('u', 'two'), vector: null }, call);
+    await store.sql(`update ${store.names.auditLog} set timestamp = timestamp - interval '3 days'`);
+    // Housekeeping runs when a gateway starts.
+    const later = (await store.open({
+      mode: 'keyword',
+      audit: { retention_days: 1 },
+    })) as unknown as Required<Provider>;
+    await expect.poll(() => store.sql(`select from ${store.names.auditLog}`), { timeout: 60_000 }).toEqual([]);
+    for (const after of [first, next]) {
+      const error = await failure(later.changes({ ...everything, after }, call));
+      expect(error).toMatchObject({ code: 'invalid_request', gone: true });
+      expect(error.message).toContain('after=now');
+    }
+    const { id } = (await later.add({ input: memoryOf('u', 'three'), vector: null }, call)) ?? {};
+    const beginning = await later.changes({ ...everything, limit: 1 }, call);
+    expect(idsOf(beginning.changes)).toEqual([id]);
+    expect((await read(later, { after: beginning.next })).changes).toEqual([]);
+  });
+
+  it('looks at a bounded number of entries for a reader of few', async () => {
+    const feed = await openFeed();
+    const after = await end(feed);
+    const many = `select ${storedBucket(store.names, 'other')}, now(), 'add', 'other', n::text, 'r', 'ok' from generate_series(1, 6000) as n`;
+    await store.sql(
+      `insert into ${store.names.auditLog} (bucket, timestamp, action, user_id, memory_id, request_id, outcome) ${many}`,
+    );
+    const { id } = (await feed.add({ input: memoryOf('mine', 'x'), vector: null }, call)) ?? {};
+    const within = ['nowhere'];
+    const first = await read(feed, { after, within });
+    expect(first).toMatchObject({ changes: [], more: true });
+    expect(await read(feed, { after: first.next, within })).toMatchObject({ changes: [], more: false });
+    const mine: (string | null)[] = [];
+    for (let position = after, more = true; more; ) {
+      const part = await read(feed, { after: position, users: ['mine'], limit: 1 });
+      mine.push(...idsOf(part.changes));
+      position = part.next;
+      more = part.more;
+    }
+    expect(mine).toEqual([id]);
+  });
+});
