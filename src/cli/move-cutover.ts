@@ -135,16 +135,17 @@ async function approach(following: Following) {
 /** Applies the rest of the feed of a frozen source. Throws if an open transaction holds the feed back for long. */
 async function drain(following: Following): Promise<void> {
   const { source, signal } = following;
-  const end = performance.now() + HELD_MS;
+  const frozenAt = performance.now();
   for (;;) {
-    // Asked first: if nothing holds the feed back, it has all changes of the frozen source.
+    // Asked first: once no transaction is older than the freeze, the feed has all changes.
+    const milliseconds = performance.now() - frozenAt;
     const { feed_held_seconds = 0 } = canFreeze(source) ? await source.client.frozen({ signal }) : {};
     while ((await applyNext(following, 0)).more);
-    if (feed_held_seconds === 0) return;
-    if (performance.now() > end) {
-      const open = `${feed_held_seconds.toFixed(0)} s`;
+    if (1_000 * feed_held_seconds < milliseconds) return;
+    if (milliseconds > HELD_MS) {
+      const open = `open for ${feed_held_seconds.toFixed(0)} s`;
       throw new Error(
-        `a transaction in the database of ${source.name}, open for ${open}, holds back its feed; end it, and try again`,
+        `a transaction on the database server of ${source.name}, ${open}, holds back the feed; end it, and try again`,
       );
     }
     await setTimeout(LOOK_MS, undefined, { signal });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import type { ChangePage } from '../../clients/typescript/src/index.ts';
 import { type Follower, sideOf, type Touched } from '../move/follow.ts';
-import { type ChangePage, changesOf, type Store } from '../move/store.ts';
+import { PATIENCE, type Store } from '../move/store.ts';
 import { compare } from '../move/verify.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { Place } from './move-export.ts';
@@ -49,13 +50,15 @@ export const hasFeed = ({ capabilities }: Store): boolean => capabilities.featur
 export const canFreeze = ({ capabilities }: Store): boolean => capabilities.features.freeze === true;
 
 /** The cursor for what changes from now on. */
-export const endOfFeed = async (store: Store, signal: AbortSignal): Promise<string> =>
-  (await changesOf(store, { after: 'now', limit: 1 }, signal)).next_cursor;
+export const endOfFeed = async ({ client }: Store, signal: AbortSignal): Promise<string> =>
+  (await client.changes({ after: 'now', limit: 1 }, { signal })).next_cursor;
 
 /** Applies one page of the feed, after waiting for it. */
 export async function applyNext(following: Following, wait: number): Promise<ChangePage> {
   const { source, state, follower, signal } = following;
-  const page = await changesOf(source, { after: state.cursor as string, limit: CHANGES, wait }, signal);
+  const after = state.cursor as string;
+  // As patient as all requests to a store.
+  const page = await source.client.changes({ after, limit: CHANGES, wait }, { signal, ...PATIENCE });
   const { ids, users } = await follower.apply(page.changes);
   for (const id of ids) following.touched?.ids.add(id);
   for (const user of users) following.touched?.users.add(user);

@@ -44,7 +44,7 @@ export interface Page {
 const PAGE = 500;
 
 /** Waits for a request that is retried while a gateway restarts or is out of its rate limit, in milliseconds. */
-const PATIENCE = { timeout: 120_000, totalTimeout: 600_000, retries: 20 } as const;
+export const PATIENCE = { timeout: 120_000, totalTimeout: 600_000, retries: 20 } as const;
 
 interface StoreOptions {
   readonly url: string;
@@ -148,29 +148,6 @@ export async function memoriesOf(
     }
   }
   return found;
-}
-
-export interface ChangePage {
-  readonly changes: readonly {
-    readonly id: string | null;
-    readonly user_id: string;
-    readonly action: string;
-    readonly at: string;
-  }[];
-  readonly next_cursor: string;
-  /** Whether there may be more already. */
-  readonly more: boolean;
-}
-
-/** The feed after a cursor; `now`: nothing, and the cursor of its end. `wait`: seconds to wait for a change. */
-export async function changesOf(
-  { client }: Store,
-  query: { readonly after: string; readonly limit: number; readonly wait?: number },
-  signal: AbortSignal,
-): Promise<ChangePage> {
-  return (client as unknown as { changes(query: object, options: object): Promise<ChangePage> }).changes(query, {
-    signal,
-  });
 }
 
 /** Deletes a memory, or all memories of a user, however often the gateway fails meanwhile. One that does not exist is deleted. */

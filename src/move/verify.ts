@@ -191,7 +191,9 @@ export async function compareQueries(
       stores.map(async ({ client }) => (await client.memories.search(query)).results.map((one) => one.memory.id)),
     );
     const found = new Set(right);
-    shared += left.filter((one) => found.has(one)).length / Math.max(1, left.length, right.length);
+    const most = Math.max(left.length, right.length);
+    // Two that find nothing agree.
+    shared += most === 0 ? 1 : left.filter((one) => found.has(one)).length / most;
     results.push({ user_id, memory_id: id, a: left, b: right });
   }
   return { overlap: shared / samples.length, results };

@@ -104,7 +104,7 @@ describe.each([
     expect(stdout).toContain(`Now start the gateways with ${b.url}.`);
     expect(await all(b)).toEqual(await all(a));
     const report = reportOf();
-    expect(report).toMatchObject({ from: a.url, to: b.url, verified: true, reasons: [] });
+    expect(report).toMatchObject({ from: a.url, to: b.url, verified: true, reasons: [], queries: { overlap: 1 } });
     expect(report.queries.results).toHaveLength(10);
     expect(report.frozen.hashes[0]).toBe(report.frozen.hashes[1]);
     expect(report.users.memories).toEqual([(await all(a)).length, (await all(b)).length]);

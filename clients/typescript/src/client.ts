@@ -16,6 +16,9 @@ import type {
   AuditQuery,
   BatchResult,
   Capabilities,
+  Change,
+  ChangePage,
+  ChangesQuery,
   ContextBlock,
   ContextQuery,
   CreatedKey,
@@ -104,6 +107,24 @@ export class MemoryClient {
   /** The audit log of a user, newest first. */
   audit(query: AuditQuery, options?: CallOptions): Pages<AuditEntry, AuditPage> {
     return pages(this.#send, { path: ['audit'], query, itemsOf: (page) => page.entries }, options);
+  }
+
+  /** One page of the changes that the key may read, oldest first. Throws `CursorGoneError`. */
+  changes({ wait, ...query }: ChangesQuery = {}, options?: CallOptions): ApiPromise<ChangePage> {
+    const times = wait === undefined ? {} : { timeout: wait * 1_000 + 30_000, totalTimeout: wait * 1_000 + 60_000 };
+    return toPromise(this.#send(reading('GET', ['changes'], { query: { ...query, wait } }), { ...times, ...options }));
+  }
+
+  /**
+   * Change after change, and then the next ones as they happen, until `options.signal` ends it with its reason. Keep `cursor` of the
+   * last change that was dealt with: it is `after` of the next time.
+   */
+  async *follow(query: Omit<ChangesQuery, 'wait'> = {}, options?: CallOptions): AsyncGenerator<Change, never, void> {
+    for (let { after } = query; ; ) {
+      const { changes, next_cursor }: ChangePage = await this.changes({ ...query, after, wait: 30 }, options);
+      yield* changes;
+      after = next_cursor;
+    }
   }
 
   /** All memories of the store, or of a user, in a fixed order. Needs a key that reads everything. */

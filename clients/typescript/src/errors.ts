@@ -92,6 +92,10 @@ export class InvalidRequestError extends ApiError {
 export class PreconditionFailedError extends InvalidRequestError {
   override name = 'PreconditionFailedError';
 }
+/** The gateway does not know the changes after this cursor any more: copy the memories again, and follow from `now`. */
+export class CursorGoneError extends InvalidRequestError {
+  override name = 'CursorGoneError';
+}
 export class RateLimitedError extends ApiError {
   override name = 'RateLimitedError';
 }
@@ -116,6 +120,9 @@ const CLASSES: Readonly<Record<ErrorCode, typeof ApiError>> = {
   payload_too_large: PayloadTooLargeError,
 };
 
+/** Special cases of a code. */
+const BY_STATUS: Readonly<Record<number, typeof ApiError>> = { 410: CursorGoneError, 412: PreconditionFailedError };
+
 /** The error of an envelope; undefined if the body is not the protocol's envelope. */
 export function errorOf(
   body: unknown,
@@ -125,7 +132,7 @@ export function errorOf(
     error?: { code?: ErrorCode; message?: string; type?: string; provider?: string };
   };
   if (!error?.code || !Object.hasOwn(CLASSES, error.code)) return undefined;
-  const Class = details.status === 412 ? PreconditionFailedError : CLASSES[error.code];
+  const Class = BY_STATUS[details.status] ?? CLASSES[error.code];
   const { code, message = code, type = '', provider } = error;
   return new Class(message, { ...details, code, type, provider });
 }

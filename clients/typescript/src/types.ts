@@ -163,11 +163,25 @@ export interface AuditQuery {
 
 export type Verb = 'add' | 'search' | 'get' | 'update' | 'delete' | 'list' | 'context' | 'audit';
 
+/** What an entry of the audit log may record. */
+export type Action =
+  | Verb
+  | 'users'
+  | 'stats'
+  | 'map'
+  | 'erase'
+  | 'export'
+  | 'import'
+  | 'changes'
+  | 'list_keys'
+  | 'create_key'
+  | 'revoke_key';
+
 export interface AuditEntry {
   timestamp: string;
   /** Name of the key or subject of the token; null: anonymous. */
   app: string | null;
-  action: Verb | 'users' | 'stats' | 'map' | 'erase' | 'export' | 'import' | 'list_keys' | 'create_key' | 'revoke_key';
+  action: Action;
   memory_id: string | null;
   scope: string | null;
   request_id: string;
@@ -179,6 +193,44 @@ export interface AuditPage {
   /** Newest first. */
   entries: AuditEntry[];
   next_cursor?: string | null;
+}
+
+export interface ChangesQuery {
+  /** `cursor` of a change or `next_cursor`; `now`: from now on. Default: from the beginning of the log. */
+  after?: string | undefined;
+  user_id?: string | undefined;
+  /** Glob. */
+  scope?: string | undefined;
+  limit?: number | undefined;
+  /** `memory`: each change with the memory as it is now. */
+  include?: 'memory' | undefined;
+  /** Seconds to wait for a change if there is none, at most 60. */
+  wait?: number | undefined;
+}
+
+/** A change of a memory. Read the memory to know what it is now: it may have changed again. */
+export interface Change {
+  /** The position after this change. */
+  cursor: string;
+  /** Null: all memories of the user. */
+  id: string | null;
+  action: Action;
+  user_id: string;
+  /** Of the memory; of one that was moved away, the scope it had. */
+  scope: string | null;
+  at: string;
+  /** Name of the key or subject of the token; null: anonymous. */
+  caller: string | null;
+  /** Absent: not asked for, or the memory is not there or cannot be read. */
+  memory?: Memory;
+}
+
+export interface ChangePage {
+  /** Oldest first. */
+  changes: Change[];
+  next_cursor: string;
+  /** Whether there may be more changes already. */
+  more: boolean;
 }
 
 export interface ExportQuery {
