@@ -34,6 +34,7 @@ __all__ = [
     "NotFound",
     "InvalidRequest",
     "PreconditionFailed",
+    "CursorGone",
     "RateLimited",
     "UnsupportedCapability",
     "ProviderFailed",
@@ -113,6 +114,10 @@ class InvalidRequest(ApiError):
 
 class PreconditionFailed(InvalidRequest):
     """The memory has changed since the version that `if_match` names: read it again."""
+
+
+class CursorGone(InvalidRequest):
+    """The gateway does not know the changes after this cursor any more: copy the memories again, and follow from "now"."""
 
 
 class RateLimited(ApiError):
@@ -262,6 +267,24 @@ class MemoryClient:
     def audit(self, *, user_id: str, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The audit log of a user, newest first. `filters`: app, since, until, limit (of a page)."""
         return self._pages("/audit", {"user_id": user_id, **filters}, "entries")
+
+    def changes(self, **query: Any) -> Dict[str, Any]:
+        """One page of the changes that the key may read, oldest first. Raises CursorGone.
+
+        query: after (a cursor, or "now"), user_id, scope (a glob), limit, include ("memory"), wait (seconds, less than `timeout`).
+        """
+        return self._send("GET", "/changes", query=query, repeatable=True)
+
+    def follow(self, after: Optional[str] = None, **query: Any) -> Iterator[Dict[str, Any]]:
+        """Change after change, and then the next ones as they happen. `query`: as in `changes`.
+
+        Keep `cursor` of the last change that was dealt with: it is `after` of the next time.
+        """
+        query = {"wait": 20, **query}
+        while True:
+            page = self.changes(after=after, **query)
+            yield from page["changes"]
+            after = page["next_cursor"]
 
     def users(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The users whose memories the key may read, with counts. `filters`: limit (of a page)."""
@@ -432,8 +455,7 @@ def _read(status: int, headers: Mapping[str, str], text: bytes) -> Dict[str, Any
     kind = _CLASSES.get(error.get("code", "")) if isinstance(error, dict) else None
     if not isinstance(error, dict) or kind is None:
         raise InvalidResponse("the protocol's", status, headers)
-    if status == 412:
-        kind = PreconditionFailed
+    kind = {410: CursorGone, 412: PreconditionFailed}.get(status, kind)
     code = error["code"]
     raise kind(
         str(error.get("message", code)),

@@ -17,6 +17,7 @@ export interface Finding {
     | 'mapping'
     | 'embedding'
     | 'ingestion'
+    | 'changes'
     | 'indexes'
     | 'freeze'
     | 'size';

@@ -102,9 +102,9 @@ export class Access implements Resources {
     throw this.mismatch();
   }
 
-  /** Throws unless the caller may access the user and, with these scopes, some scope of the query. */
-  requireUser(user: string, within: Within, glob = '*'): void {
-    if (!this.mayAccess(user)) throw denied();
+  /** Throws unless the caller may access the user, if one is named, and, with these scopes, some scope of the query. */
+  requireUser(user: string | undefined, within: Within, glob = '*'): void {
+    if (user !== undefined && !this.mayAccess(user)) throw denied();
     if (within !== null && !within.some((grantedGlob) => globsOverlap(grantedGlob, glob))) throw denied();
   }
 

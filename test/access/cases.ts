@@ -3,6 +3,7 @@ import type { Client, Reply } from '../support/client.ts';
 import { contextLines } from '../support/context.ts';
 import type {
   WireBatch,
+  WireChanges,
   WireContext,
   WireErrorCode,
   WireHit,
@@ -14,6 +15,7 @@ import type {
 } from '../support/wire.ts';
 import {
   globMatches,
+  globsMeet,
   globsOf,
   type Key,
   refusalById,
@@ -146,8 +148,10 @@ export function readCases(
       ...mapCases(key, user_id, found, mapped),
       ...searchCases(key, user_id, found),
       auditCase(key, user_id, found(user_id, undefined), audited),
+      ...changesCases(key, [user_id], found, audited),
       statsCase(key, user_id, found(user_id, undefined), counted),
     ]),
+    ...changesCases(key, USERS, found, audited),
     usersCase(key, found, counted),
     ...TOGETHER_SEARCHED.flatMap((users) => searchCases(key, users, found)),
   ];
@@ -234,6 +238,30 @@ const auditCase = (key: Key, user_id: string, due: readonly WireMemory[], audite
     })),
   value: due.map(({ id, scope }) => ({ app: SEEDER, action: 'add', memory_id: id, scope, outcome: 'ok' })),
 });
+
+/** The seeder's changes, of one user or of all. */
+const changesCases = (key: Key, users: readonly string[], found: Found, audited: boolean): ReadCase[] =>
+  GLOBS.map((scope) => {
+    const [user_id] = users.length === 1 ? users : [];
+    const mayRead = globsOf(key, 'read').some((granted) => globsMeet(granted, scope ?? '*'));
+    const refusal =
+      user_id === undefined ? (mayRead ? undefined : 'scope_denied') : refusalOfQuery(key, user_id, scope);
+    return {
+      name: `changes of ${user_id ?? 'all'} in ${scope ?? 'everything'}`,
+      send: ({ ask }) => ask('/changes', { user_id, scope, limit: 1_000 }),
+      code: audited ? refusal : 'unsupported_capability',
+      read: (body) =>
+        (body as WireChanges).changes
+          .flatMap(({ caller, id, user_id: owner, scope: place }) =>
+            caller === SEEDER ? [`${id} ${owner} ${place}`] : [],
+          )
+          .sort(),
+      value: users
+        .flatMap((user) => found(user, scope))
+        .map(({ id, user_id: owner, scope: place }) => `${id} ${owner} ${place ?? null}`)
+        .sort(),
+    };
+  });
 
 const statsCase = (key: Key, user_id: string, due: readonly WireMemory[], counted: boolean): ReadCase => ({
   name: `stats of ${user_id}`,

@@ -21,8 +21,8 @@ export interface Moving {
 
 export async function startMoving(name: string, env: Environment): Promise<Moving> {
   const OMP_PORT = String(await freePort());
-  const begin = () => startGateway({ env: { OMP_LOG_LEVEL: 'warn', ...env, OMP_PORT } });
-  let gateway: RunningGateway = await startGateway({ env: { ...env, OMP_PORT } });
+  const begin = () => startGateway({ env: { ...env, OMP_PORT } });
+  let gateway: RunningGateway = await begin();
   return {
     name,
     url: gateway.url,

@@ -39,6 +39,7 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   deleteMemory: ['undefined', 'undefined'],
   buildContext: ['ContextQuery', 'ContextBlock'],
   readAudit: ['AuditQuery', 'AuditPage'],
+  readChanges: ['ChangesQuery', 'ChangePage'],
   listUsers: ['UsersQuery', 'Page<User>'],
   eraseUser: ['undefined', '{ deleted: number }'],
   exportMemories: ['ExportQuery', 'ExportPage'],

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Change, ChangesQuery, Provider } from '#contract';
@@ -83,7 +84,7 @@ describe.skipIf(SERVER_URL === '')('[Decision 51] transactions on a server', () 
     let writing = true;
     const writer = async (name: number) => {
       const session = await openWriter();
-      for (let turn = 0; turn < 25; turn++) {
+      for (let turn = 0; turn < 10; turn++) {
         await session.sql('begin');
         const mine: string[] = [];
         for (let i = 0; i <= random(3); i++) {
@@ -106,10 +107,12 @@ describe.skipIf(SERVER_URL === '')('[Decision 51] transactions on a server', () 
         position = part.next;
         if (part.changes.length === 0 && !part.more && last) return seen;
         last = isLast;
+        // Readers that never rest would leave the writers no processor.
+        if (!part.more) await sleep(20);
       }
     };
-    const readers = [1, 3, 10, 1_000].flatMap((limit) => [reader(feed, limit), reader(other, limit)]);
-    await Promise.all(Array.from({ length: 6 }, (_, name) => writer(name)));
+    const readers = [7, 1_000].flatMap((limit) => [reader(feed, limit), reader(other, limit)]);
+    await Promise.all(Array.from({ length: 4 }, (_, name) => writer(name)));
     writing = false;
     const [first = [], ...others] = await Promise.all(readers);
     expect(idsOf(first).sort()).toEqual([...committed].sort());
@@ -179,7 +182,7 @@ describe('[Decision 51] the log of changes', () => {
     await feed.add({ input: memoryOf('u', 'one'), vector: null }, call);
     const { next } = await read(feed, { after: first });
     await feed.add({ input: memoryOf('u', 'two'), vector: null }, call);
-    await store.sql(`update ${store.names.auditLog} set timestamp = timestamp - interval '3 days'`);
+    await store.sql(`update ${store.names.auditLog} set timestamp = '2020-01-01'`);
     // Housekeeping runs when a gateway starts.
     const later = (await store.open({
       mode: 'keyword',

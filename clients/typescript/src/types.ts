@@ -175,7 +175,9 @@ export type Action =
   | 'changes'
   | 'list_keys'
   | 'create_key'
-  | 'revoke_key';
+  | 'revoke_key'
+  | 'freeze'
+  | 'unfreeze';
 
 export interface AuditEntry {
   timestamp: string;
@@ -309,9 +311,9 @@ export interface Capabilities {
     erase?: boolean;
     export?: boolean;
     import?: boolean;
+    changes?: boolean;
     keys?: boolean;
     freeze?: boolean;
-    changes?: boolean;
     explain?: boolean;
     multi_user?: boolean;
     current?: boolean;

@@ -13,7 +13,8 @@ import {
   withoutVector,
 } from '../startup/compatibility-check.ts';
 import { isDistributed } from '../startup/distribute.ts';
-import { INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
+import { CHANGES, INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
+import { heldSeconds } from '../tables/change-feed.ts';
 import { conditions } from '../tables/conditions.ts';
 import { freezeText, toFreeze } from '../tables/freezing.ts';
 import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
@@ -56,6 +57,7 @@ export async function checkTables(
   if (freeze) findings.push(warning('freeze', frozenSince(freeze)));
   if (store) findings.push(...(await checkStore(read, names, { store, version, embedder })));
   if (version >= INGESTION) findings.push(await checkIngestion(read, names, embedder !== undefined));
+  if (version >= CHANGES) findings.push(await checkChanges(read, names));
   const dimensions = store?.made_by?.dimensions ?? null;
   findings.push(...(await checkIndexes(read, { schema, names, version, dimensions })));
 
@@ -243,6 +245,26 @@ async function checkIngestion(read: Read, { ingestion }: Names, computed: boolea
   );
 }
 
+/** Seconds from which an open transaction is worth a look. */
+const LONG_OPEN = 60;
+
+/** Whether an open transaction holds the feed of changes back, and which. */
+async function checkChanges(read: Read, names: Names): Promise<Finding> {
+  const [{ seconds } = { seconds: 0 }] = await read<{ seconds: number }>(heldSeconds(names));
+  if (seconds < LONG_OPEN) return ok('changes', 'no open transaction holds the feed of changes back');
+  const [session] = await read<{ pid: number; database: string; role: string }>(
+    `select pid, datname as database, usename as role from pg_stat_activity where backend_xid is not null order by xact_start limit 1`,
+  );
+  const message = `a transaction that has been open for ${Math.floor(seconds)} seconds holds the feed of changes back`;
+  if (!session)
+    return warning('changes', `${message}: it is prepared (pg_prepared_xacts), or on another node of Citus`);
+  const { pid, database, role } = session;
+  return warning('changes', `${message}: session ${pid} of role "${role}" in the database "${database}"`, {
+    sql: `select pg_terminate_backend(${pid});`,
+    reason: 'ends that session and undoes its transaction; wait for it instead if it is at work',
+  });
+}
+
 /** What gets slow without an index. */
 const REASONS: Readonly<Record<string, string>> = {
   memories_user_time: 'without it every list and every search reads the memories of all users',
@@ -253,6 +275,7 @@ const REASONS: Readonly<Record<string, string>> = {
   memories_without_vector: 'without it the start reads the whole table to find memories without a vector',
   memories_valid_to: 'without it OMP_PURGE_EXPIRED_DAYS reads all memories every hour',
   audit_log_user_time: 'without it GET /audit reads the whole log',
+  audit_log_changes: 'without it GET /changes reads the whole log',
   audit_log_time: 'without it the hourly housekeeping reads the whole log',
   ingestion_due: 'without it the ingestion reads its whole queue every second',
   ingestion_claim: 'without it writing the vectors of a batch reads the whole queue',

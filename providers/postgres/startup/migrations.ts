@@ -227,6 +227,8 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
 
 /** The version that added the ingestion queue. */
 export const INGESTION = 4;
+/** The version that added the feed of changes. */
+export const CHANGES = 9;
 
 /**
  * Migrates the schema to the current version, in the caller's transaction. Replicas may do so at the same time: an advisory

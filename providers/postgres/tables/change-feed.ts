@@ -63,9 +63,14 @@ const onNodes = ({ distributed }: Names, each: string): string => {
   return `select r.* from run_command_on_all_nodes(${asJson}), json_to_record(result::json) as r (node int, origin text, horizon text)`;
 };
 
-/** SQL of the start of the oldest transaction that holds the horizon of its node. */
-const OLDEST = `select least((select min(xact_start) from pg_stat_activity where backend_xid is not null),
-  (select min(prepared) from pg_prepared_xacts)) as begun`;
+/** SQL of the seconds for which an open transaction has held the horizon of a node; 0: none does. Of other roles it needs the right to see them. */
+export const heldSeconds = ({ distributed }: Pick<Names, 'distributed'>): string => {
+  const oldest = `select least((select min(xact_start) from pg_stat_activity where backend_xid is not null),
+    (select min(prepared) from pg_prepared_xacts)) as begun`;
+  const all = `select nullif(result, '')::timestamptz as begun from run_command_on_all_nodes(${pg.escapeLiteral(oldest)}) where success`;
+  return `select coalesce(max(extract(epoch from clock_timestamp() - begun)), 0)::float8 as seconds
+    from (${distributed ? all : oldest}) as oldest`;
+};
 
 /** Actions that change memories. Gateways of older versions mark the entries of all actions as changes. */
 const CHANGES = AUDIT_ACTIONS.filter((action) => ['add', 'update', 'delete', 'erase', 'import'].includes(action));
@@ -129,18 +134,7 @@ export function createChangeFeed(
       );
       return merge(parts, start, { limit, write });
     },
-    async changesHeld(call) {
-      const [row] = await run(
-        `select coalesce(max(extract(epoch from clock_timestamp() - begun)), 0)::float8 as seconds from (${
-          names.distributed
-            ? `select nullif(result, '')::timestamptz as begun from run_command_on_all_nodes(${pg.escapeLiteral(OLDEST)}) where success`
-            : OLDEST
-        }) as oldest`,
-        [],
-        call,
-      );
-      return row?.seconds as number;
-    },
+    changesHeld: async (call) => (await run(heldSeconds(names), [], call))[0]?.seconds as number,
   };
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
-import { type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, versionChanged } from '#contract';
+import { beginAnew, type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, versionChanged } from '#contract';
 import { ErrorFields, IDEMPOTENCY_KEY } from '../../verbs/fields.ts';
 import type { Verb } from '../../verbs/verb.ts';
 import { STATUS, toEnvelope } from '../error-envelope.ts';
@@ -34,7 +34,7 @@ interface ApiOperation {
   readonly body?: Body;
   readonly success: { readonly status: 200 | 201 | 204; readonly description: string; readonly body?: Body };
   /** A response that is neither a success nor an error of the protocol. */
-  readonly otherwise?: { readonly status: 304 | 412 | 503; readonly description: string; readonly body?: Body };
+  readonly otherwise?: { readonly status: 304 | 410 | 412 | 503; readonly description: string; readonly body?: Body };
   /** Whether the answer is one memory, which has an `ETag`. */
   readonly tagged?: boolean;
   readonly errors: readonly ErrorCode[];
@@ -65,6 +65,7 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
       ...(success.schema && { body: { schema: success.schema, example: success.example } }),
     },
     ...('if_match' in headers && { otherwise: VERSION_CHANGED }),
+    ...('last_event_id' in headers && { otherwise: CURSOR_GONE }),
     ...(reads && { otherwise: { status: 304, description: 'The client has this version.' } }),
     errors: [
       ...errors,
@@ -111,7 +112,7 @@ const operation = (
     ...(otherwise && {
       [otherwise.status]: {
         description: otherwise.description,
-        headers: responseHeaders({ errors, consistent, tagged: otherwise.status !== 503 }),
+        headers: responseHeaders({ errors, consistent, tagged: otherwise.status === 304 || otherwise.status === 412 }),
         ...(otherwise.body && { content: contentOf(otherwise.body) }),
       },
     }),
@@ -251,6 +252,13 @@ const VERSION_CHANGED = {
   status: 412,
   description: '`invalid_request`: the memory has changed. `ETag` has its present version: read it again.',
   body: { schema: ErrorEnvelope, example: toEnvelope(versionChanged('2026-03-01T09:30:00.000Z'), EXAMPLE_REQUEST_ID) },
+} as const;
+
+/** Decision 51. */
+const CURSOR_GONE = {
+  status: 410,
+  description: '`invalid_request`: the changes after this cursor are not known any more. Begin anew.',
+  body: { schema: ErrorEnvelope, example: toEnvelope(beginAnew('the log is another one'), EXAMPLE_REQUEST_ID) },
 } as const;
 
 /** Decision 23. */
