@@ -33,7 +33,7 @@ export async function startMoving(name: string, env: Environment): Promise<Movin
   };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -92,7 +92,8 @@ export async function moveUnderLoad(
     const follow = () => startProgram({ args: [...args, '--follow'] });
     let follower = follow();
     for (let kill = 0; kill < kills; kill++) {
-      if (process.env.MV) console.log(new Date().toISOString(), 'kill', kill, JSON.stringify(load.count), JSON.stringify(load.codes));
+      if (process.env.MV)
+        console.log(new Date().toISOString(), 'kill', kill, JSON.stringify(load.count), JSON.stringify(load.codes));
       await load.more('added', clients);
       await sleep(Math.random() * 500);
       if (kill % 3 === 0) await b.restart();
@@ -105,8 +106,7 @@ export async function moveUnderLoad(
     }
     await load.more('added', clients);
     follower.child.kill('SIGINT');
-    const stopped = await follower.ended;
-    expect(stopped.stderr).toContain('the same command goes on there');
+    await follower.ended;
     const before = { ...load.codes };
     isFreezing = true;
     // What cannot be frozen must not be written, as the command says before it starts.
