@@ -13,6 +13,9 @@ import { explainError, printable } from './terminal.ts';
 const QUERIES = 10;
 /** Rounds before the freeze over a source without a feed, until nothing differs. */
 const ROUNDS = 5;
+/** Changes of the last page before the freeze, at most; while a page is applied, about as many come. It gives up after some pages. */
+const LITTLE = 20;
+const MAX_PAGES = 1_000;
 /** Milliseconds that the source stays frozen while an open transaction holds back its feed. */
 const HELD_MS = 30_000;
 const LOOK_MS = 50;
@@ -71,7 +74,7 @@ export async function cutOver(
       since = (await source.client.freeze()).since;
       run.say(`${source.name} is frozen: changes answer 503, reads go on.`);
     }
-    if (state.cursor !== null) await drain(following);
+    if (since !== null && state.cursor !== null) await drain(following);
     const verified = await verifyAll(following, before, request);
     const milliseconds = Math.round(performance.now() - started);
     const report: Report = {
@@ -128,7 +131,12 @@ async function approach(following: Following) {
   let result = await reconcile(following, QUERIES);
   if (following.state.cursor === null) {
     for (let round = 1; result.different > 0 && round < ROUNDS; round++) result = await reconcile(following, QUERIES);
-  } else while ((await applyNext(following, 0)).more);
+  } else {
+    for (let round = 0; round < MAX_PAGES; round++) {
+      const { more, changes } = await applyNext(following, 0);
+      if (!more && changes.length <= LITTLE) break;
+    }
+  }
   return result;
 }
 
@@ -139,7 +147,7 @@ async function drain(following: Following): Promise<void> {
   for (;;) {
     // Asked first: once no transaction is older than the freeze, the feed has all changes.
     const milliseconds = performance.now() - frozenAt;
-    const { feed_held_seconds = 0 } = canFreeze(source) ? await source.client.frozen({ signal }) : {};
+    const { feed_held_seconds } = await source.client.frozen({ signal });
     while ((await applyNext(following, 0)).more);
     if (1_000 * feed_held_seconds < milliseconds) return;
     if (milliseconds > HELD_MS) {

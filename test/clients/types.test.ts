@@ -52,6 +52,9 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   listKeys: ['KeysQuery', 'Page<Key>'],
   createKey: ['NewKey', 'CreatedKey'],
   revokeKey: ['undefined', 'Key'],
+  getFreeze: ['undefined', 'FreezeState'],
+  freezeStore: ['undefined', 'Freeze'],
+  unfreezeStore: ['undefined', 'Freeze'],
   getCapabilities: ['undefined', 'Capabilities'],
   getHealth: ['undefined', 'Health'],
 };

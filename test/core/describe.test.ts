@@ -50,10 +50,13 @@ const FEATURES = {
   export: true,
   import: true,
   keys: false,
+  changes: true,
+  freeze: true,
 };
-const EMULATED = { scopes: 'tags', supports_audit: false, users: false, stats: false };
+const EMULATED = { scopes: 'tags', supports_audit: false, changes: false, users: false, stats: false };
 const PINECONE = {
   ...EMULATED,
+  freeze: false,
   keyword_search: false,
   idempotency: false,
   max_content_length: 9_000,
@@ -72,7 +75,7 @@ const CASES: readonly Case[] = [
   { provider: 'memory', mode: 'hybrid' },
   { provider: 'memory', mode: 'vector', features: { keyword_search: false } },
   { provider: 'memory', mode: 'keyword', features: { vector_search: false, map: false } },
-  { provider: 'memory', mode: 'hybrid', audited: false, features: { supports_audit: false } },
+  { provider: 'memory', mode: 'hybrid', audited: false, features: { supports_audit: false, changes: false } },
   { provider: 'memory', mode: 'hybrid', options: { scopes: 'none' }, features: EMULATED },
   { provider: 'postgres', mode: 'hybrid', features: { keys: true } },
   { provider: 'postgres', mode: 'vector', features: { keyword_search: false, keys: true } },
@@ -80,7 +83,7 @@ const CASES: readonly Case[] = [
     provider: 'postgres',
     mode: 'keyword',
     audited: false,
-    features: { vector_search: false, supports_audit: false, keys: true, map: false },
+    features: { vector_search: false, supports_audit: false, changes: false, keys: true, map: false },
   },
   { provider: 'pinecone', mode: 'hybrid', features: PINECONE },
   { provider: 'pinecone', mode: 'vector', audited: false, features: PINECONE },

@@ -12,6 +12,7 @@ import {
 } from '../process/gateway.ts';
 import { eventually } from '../support/eventually.ts';
 import type { WireMemory } from '../support/wire.ts';
+import { all } from './all.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -34,18 +35,6 @@ async function expectEnd(args: readonly string[], status = 0) {
 }
 const reportOf = () => JSON.parse(readFileSync(files().report, 'utf8'));
 
-/** All memories with all fields, in one order. */
-async function all({ client }: Gateway): Promise<WireMemory[]> {
-  const memories: WireMemory[] = [];
-  for (let cursor: string | undefined; ; ) {
-    const { body } = await client.ask('/export', { limit: 500, ...(cursor && { cursor }) });
-    const page = body as { memories: WireMemory[]; next_cursor: string | null };
-    memories.push(...page.memories);
-    if (!page.next_cursor) break;
-    cursor = page.next_cursor;
-  }
-  return memories.sort((a, b) => (a.id < b.id ? -1 : 1));
-}
 const expectSame = (a: Gateway, b: Gateway) => eventually(async () => expect(await all(b)).toEqual(await all(a)));
 
 async function fill({ client }: Gateway, count: number) {

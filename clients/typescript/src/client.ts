@@ -26,6 +26,7 @@ import type {
   ExportPage,
   ExportQuery,
   Freeze,
+  FreezeState,
   Health,
   ImportResult,
   Key,
@@ -141,7 +142,7 @@ export class MemoryClient {
   }
 
   /** Since when the store takes no changes, and who froze it. Throws `ScopeDeniedError` unless the key has the grant `admin:*`. */
-  frozen(options?: CallOptions): ApiPromise<Freeze> {
+  frozen(options?: CallOptions): ApiPromise<FreezeState> {
     return toPromise(this.#send(reading('GET', ['freeze']), options));
   }
 

@@ -330,8 +330,11 @@ export interface Freeze {
   since: string | null;
   /** The name of the key. */
   by: string | null;
+}
+
+export interface FreezeState extends Freeze {
   /** For how many seconds an open transaction has held back the feed of changes; 0: none does. */
-  feed_held_seconds?: number;
+  feed_held_seconds: number;
 }
 
 export interface Health {
