@@ -92,8 +92,6 @@ export async function moveUnderLoad(
     const follow = () => startProgram({ args: [...args, '--follow'] });
     let follower = follow();
     for (let kill = 0; kill < kills; kill++) {
-      if (process.env.MV)
-        console.log(new Date().toISOString(), 'kill', kill, JSON.stringify(load.count), JSON.stringify(load.codes));
       await load.more('added', clients);
       await sleep(Math.random() * 500);
       if (kill % 3 === 0) await b.restart();
@@ -112,7 +110,6 @@ export async function moveUnderLoad(
     // What cannot be frozen must not be written, as the command says before it starts.
     const { features } = ((await client.ask('/capabilities')).body ?? {}) as WireCapabilities;
     if (!features.freeze) await load.pause();
-    if (process.env.MV) console.log(new Date().toISOString(), 'cutover');
     const { status, stdout, stderr } = await runProgram({ args: [...args, '--cutover'] });
     expect(status, stdout + stderr).toBe(0);
     expect(stderr.includes('It cannot be frozen: stop everything that writes')).toBe(!features.freeze);
