@@ -43,6 +43,14 @@ class RealGateway(unittest.TestCase):
         self.assertEqual(len(list(self.client.list(user_id=self.user, limit=40))), 102)
         self.assertEqual(len(self.client.page(user_id=self.user, limit=40)["items"]), 40)
 
+    def test_changes(self) -> None:
+        after = self.client.changes(after="now")["next_cursor"]
+        added = [self.client.add("fact {}".format(n), user_id=self.user)["id"] for n in range(3)]
+        followed = self.client.follow(after, user_id=self.user, limit=2)
+        self.assertEqual([next(followed)["id"] for _ in added], added)
+        with self.assertRaises(omp.CursorGone):
+            self.client.changes(after="0badc0de-1")
+
     def test_current_and_ignored(self) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -139,6 +147,7 @@ class Faults(unittest.TestCase):
         cases: List[Tuple[Fault, Type[omp.MemoryClientError]]] = [
             (error(401, "unauthorized"), omp.Unauthorized),
             (error(403, "scope_denied"), omp.ScopeDenied),
+            (error(410, "invalid_request"), omp.CursorGone),
             (error(412, "invalid_request"), omp.PreconditionFailed),
             (error(413, "payload_too_large"), omp.PayloadTooLarge),
             (error(400, "unsupported_capability"), omp.UnsupportedCapability),

@@ -248,7 +248,7 @@ const changesCases = (key: Key, users: readonly string[], found: Found, audited:
       user_id === undefined ? (mayRead ? undefined : 'scope_denied') : refusalOfQuery(key, user_id, scope);
     return {
       name: `changes of ${user_id ?? 'all'} in ${scope ?? 'everything'}`,
-      send: ({ ask }) => ask('/changes', { user_id, scope, limit: 1_000 }),
+      send: ({ ask }) => ask('/changes', { user_id, scope, limit: 50 }),
       code: audited ? refusal : 'unsupported_capability',
       read: (body) =>
         (body as WireChanges).changes

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   ConnectionError,
+  CursorGoneError,
   InvalidRequestError,
   InvalidResponseError,
   MemoryClient,
@@ -92,6 +93,25 @@ describe.each(PROVIDERS)('the client on %s', (_name, open) => {
     await expect(client.memories.delete(id, { ifMatch })).rejects.toBeInstanceOf(error);
     expect(await client.memories.get(id)).toEqual(changed);
     if (features.etags) await client.memories.delete(id, { ifMatch: version(changed) });
+  });
+
+  it('follows the changes, and the next ones as they happen, where there is a log', async () => {
+    const { features } = await client.capabilities();
+    if (!features.changes) return expect(client.changes()).rejects.toBeInstanceOf(UnsupportedCapabilityError);
+    const user_id = freshUser();
+    const { next_cursor: after } = await client.changes({ after: 'now' });
+    const first = await client.memories.add({ user_id, content: 'one' });
+    await client.memories.add({ user_id, content: 'two' });
+    await client.memories.delete(first.id);
+    const followed: (string | undefined)[] = [];
+    for await (const { action, memory } of client.follow({ after, user_id, limit: 2, include: 'memory' })) {
+      followed.push(action, memory?.content);
+      if (followed.length === 6) void client.memories.add({ user_id, content: 'three' });
+      if (followed.length === 8) break;
+    }
+    expect(followed).toEqual(['add', undefined, 'add', 'two', 'delete', undefined, 'add', 'three']);
+    const foreign = after.replace(/^[0-9a-f]{8}/, '0badc0de');
+    await expect(client.changes({ after: foreign })).rejects.toBeInstanceOf(CursorGoneError);
   });
 
   it('reads all pages, or one', async () => {
@@ -239,6 +259,7 @@ describe('the client against a server of faults', () => {
     ['403', {}, answer(403, 'scope_denied'), { kind: ScopeDeniedError, requests: 1 }],
     ['404', {}, answer(404, 'not_found'), { kind: NotFoundError, requests: 1 }],
     ['400', {}, answer(400, 'invalid_request'), { kind: InvalidRequestError, requests: 1 }],
+    ['410', {}, answer(410, 'invalid_request'), { kind: CursorGoneError, requests: 1 }],
     ['412', {}, answer(412, 'invalid_request'), { kind: PreconditionFailedError, requests: 1 }],
     ['400 of a verb', {}, answer(400, 'unsupported_capability'), { kind: UnsupportedCapabilityError, requests: 1 }],
     ['413', {}, answer(413, 'payload_too_large'), { kind: PayloadTooLargeError, requests: 1 }],

@@ -80,7 +80,7 @@ describe('every response is documented', () => {
     });
   }
 
-  it('[Decision 36] and under the conditions of If-Match and If-None-Match', async () => {
+  it('[Decision 36] [Decision 51] and under the conditions of If-Match, If-None-Match and a cursor that is gone', async () => {
     const { client, close } = await openUnder('none');
     const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u1' });
     const old = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
@@ -88,6 +88,7 @@ describe('every response is documented', () => {
       ['getMemory', await client.ask(client.byId(id), {}, { 'if-none-match': '*' })],
       ['updateMemory', await client.tell('PATCH', client.byId(id), {}, old)],
       ['deleteMemory', await client.tell('DELETE', client.byId(id), undefined, old)],
+      ['readChanges', await client.ask('/changes', { after: '0badc0de-1' })],
     ] as const) {
       const endpoint = withId(operationId);
       const name = `${endpoint.method} ${endpoint.path}`;
@@ -114,7 +115,7 @@ describe('every response is documented', () => {
     const { entries } = reply.body as WireAudit;
     expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(new Set(['ok', 'scope_denied', 'provider_error']));
     expect([...new Set(entries.map(({ action }) => action))].sort()).toEqual(
-      [...subject.capabilities.verbs, 'stats', 'map', 'export', 'import'].sort(),
+      [...subject.capabilities.verbs, 'stats', 'map', 'export', 'import', 'changes'].sort(),
     );
   });
 
@@ -291,6 +292,7 @@ function alter(provider: Store, condition: Condition): Store {
     'erase',
     'export',
     'import',
+    'changes',
     'ping',
   ];
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));

@@ -1,16 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Change, ChangesQuery, Provider } from '#contract';
+import type { Change, ChangesQuery, Memory, Provider } from '#contract';
 import { storedBucket } from '../../providers/postgres/tables/names.ts';
 import { IS_CITUS, SERVER_URL } from '../support/postgres-server.ts';
+import type { FullStore } from '../support/stores.ts';
 import { call, failure, memoryOf, storeForEach } from './store.ts';
 
 // What a change says and who may read it: test/conformance.
 const store = storeForEach();
 
 type Feed = Required<Pick<Provider, 'changes' | 'changesHeld'>>;
-const openFeed = async () => (await store.open({ mode: 'keyword' })) as unknown as Required<Provider>;
+const openFeed = async () => (await store.open({ mode: 'keyword' })) as FullStore;
 const everything = { users: null, within: null, limit: 1_000 } as const;
 const read = (feed: Feed, query: Partial<ChangesQuery> = {}) => feed.changes({ ...everything, ...query }, call);
 const end = async (feed: Feed) => (await read(feed, { after: 'now' })).next;
@@ -123,6 +124,43 @@ describe.skipIf(SERVER_URL === '')('[Decision 51] transactions on a server', () 
   });
 });
 
+describe.skipIf(!IS_CITUS)('[Decision 51] on Citus', () => {
+  it('a shard that moves to another node takes its changes along, and a batch has one on each node', async () => {
+    const feed = await openFeed();
+    const after = await end(feed);
+    const users = Array.from({ length: 12 }, (_, i) => `user ${i}`);
+    const add = async () => {
+      const inputs = users.map((user) => memoryOf(user, 'x'));
+      return (await feed.batch({ inputs }, call)).map((one) => (one as Memory).id);
+    };
+    const first = await add();
+    const half = await read(feed, { after, limit: 5 });
+    const shards = await store.sql<{ shard: string; host: string; port: number; to: number }>(
+      `select s.shardid as shard, s.nodename as host, s.nodeport as port, n.nodeport as to from citus_shards s
+       join pg_dist_node n on n.groupid > 0 and n.nodeport <> s.nodeport where table_name = $1::regclass order by s.shardid`,
+      [store.names.auditLog],
+    );
+    // Of two, so that one moves from each node.
+    for (const { shard, host, port, to } of [shards[0], shards.find(({ port }) => port !== shards[0]?.port)].flatMap(
+      (s) => s ?? [],
+    )) {
+      await store.sql(`select citus_move_shard_placement($1::bigint, $2, $3::int, $2, $4::int, 'block_writes')`, [
+        shard,
+        host,
+        port,
+        to,
+      ]);
+    }
+    const second = await add();
+    const rest = await read(feed, { after: half.next });
+    expect(idsOf([...half.changes, ...rest.changes]).sort()).toEqual([...first, ...second].sort());
+    expect(idsOf((await read(feed, { after })).changes).sort()).toEqual([...first, ...second].sort());
+    const ofUser = (user: string) => idsOf(rest.changes.filter(({ user_id }) => user_id === user)).at(-1);
+    for (const [i, user] of users.entries()) expect(ofUser(user)).toBe(second[i]);
+    expect((await read(feed, { after: rest.next })).changes).toEqual([]);
+  });
+});
+
 /** Numbers below a bound, the same in every run. */
 function randomOf(seed: number) {
   let state = seed;
@@ -136,7 +174,7 @@ describe('[Decision 51] the log of changes', () => {
   it('goes on after a restart, for gateways that share it', async () => {
     const first = await openFeed();
     const after = await end(first);
-    const { id } = (await first.add({ input: memoryOf('u', 'one'), vector: null }, call)) ?? {};
+    const { id } = await first.add({ input: memoryOf('u', 'one') }, call);
     await first.close();
     const second = await openFeed();
     const { changes, next } = await read(second, { after });
@@ -164,12 +202,12 @@ describe('[Decision 51] the log of changes', () => {
 
   it('of a restored copy is another one, with what was written since', async () => {
     const feed = await openFeed();
-    await feed.add({ input: memoryOf('u', 'before'), vector: null }, call);
+    await feed.add({ input: memoryOf('u', 'before') }, call);
     const cursor = await end(feed);
     // What a restored dump holds: the entries, their transactions, and where they are from.
     await store.sql(`update ${store.names.store} set log_origin = 'elsewhere'`);
     await read(feed);
-    const { id } = (await feed.add({ input: memoryOf('u', 'after'), vector: null }, call)) ?? {};
+    const { id } = await feed.add({ input: memoryOf('u', 'after') }, call);
     expect(idsOf((await read(feed)).changes)).toEqual([id]);
     expect((await read(feed, { after: cursor })).changes.map(({ id }) => id)).toEqual([id]);
     const renamed = cursor.replace(/^[0-9a-f]{8}/, '0badc0de');
@@ -179,22 +217,22 @@ describe('[Decision 51] the log of changes', () => {
   it('tells a reader that comes after the retention to begin anew', async () => {
     const feed = await openFeed();
     const first = await end(feed);
-    await feed.add({ input: memoryOf('u', 'one'), vector: null }, call);
+    await feed.add({ input: memoryOf('u', 'one') }, call);
     const { next } = await read(feed, { after: first });
-    await feed.add({ input: memoryOf('u', 'two'), vector: null }, call);
+    await feed.add({ input: memoryOf('u', 'two') }, call);
     await store.sql(`update ${store.names.auditLog} set timestamp = '2020-01-01'`);
     // Housekeeping runs when a gateway starts.
     const later = (await store.open({
       mode: 'keyword',
       audit: { retention_days: 1 },
-    })) as unknown as Required<Provider>;
+    })) as FullStore;
     await expect.poll(() => store.sql(`select from ${store.names.auditLog}`), { timeout: 60_000 }).toEqual([]);
     for (const after of [first, next]) {
       const error = await failure(later.changes({ ...everything, after }, call));
       expect(error).toMatchObject({ code: 'invalid_request', gone: true });
       expect(error.message).toContain('after=now');
     }
-    const { id } = (await later.add({ input: memoryOf('u', 'three'), vector: null }, call)) ?? {};
+    const { id } = await later.add({ input: memoryOf('u', 'three') }, call);
     const beginning = await later.changes({ ...everything, limit: 1 }, call);
     expect(idsOf(beginning.changes)).toEqual([id]);
     expect((await read(later, { after: beginning.next })).changes).toEqual([]);
@@ -207,7 +245,7 @@ describe('[Decision 51] the log of changes', () => {
     await store.sql(
       `insert into ${store.names.auditLog} (bucket, timestamp, action, user_id, memory_id, request_id, outcome) ${many}`,
     );
-    const { id } = (await feed.add({ input: memoryOf('mine', 'x'), vector: null }, call)) ?? {};
+    const { id } = await feed.add({ input: memoryOf('mine', 'x') }, call);
     const within = ['nowhere'];
     const first = await read(feed, { after, within });
     expect(first).toMatchObject({ changes: [], more: true });

@@ -195,6 +195,21 @@ describe("doctor on the gateway's tables", () => {
     );
   });
 
+  it('[Decision 51] tells which old transaction holds the feed of changes back', async () => {
+    const db = await usedDatabase();
+    expect(told(await findingsOn(db.url), 'ok').join()).toContain('no open transaction holds the feed of changes back');
+    // Time that passes nowhere else: this view hides the one of the system.
+    await db.sql('create schema past');
+    await db.sql(`create view past.pg_stat_activity as select 4711 as pid, 'shop' as datname, 'baker' as usename,
+      clock_timestamp() - interval '90 minutes' as xact_start, '7'::xid as backend_xid`);
+    const url = `${db.url}?options=-c%20search_path%3Dpast,pg_catalog,public`;
+    const findings = await findingsOn(url);
+    expect(told(findings, 'warning').join()).toMatch(
+      /open for 540\d seconds holds the feed of changes back: session 4711 of role "baker" in the database "shop"/,
+    );
+    expect(remediesOf(findings).join()).toContain('select pg_terminate_backend(4711);');
+  });
+
   it('reports keywords of another analyser', async () => {
     const db = await usedDatabase();
     await db.sql('update omp.store set analyser_version = 99');

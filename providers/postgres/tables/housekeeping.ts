@@ -69,20 +69,14 @@ export function startHousekeeping({
     }
   };
   /** Notes the last changes that will be deleted, so that no reader of the feed misses them unaware. */
-  const endChanges = async (time: string) => {
-    const last = await run(
-      `select distinct on (node) node, xid::text from ${names.auditLog} where timestamp <= $1 and node is not null order by node, xid desc`,
+  const endChanges = (time: string) =>
+    run(
+      `insert into ${names.logStarts} as l (node, xid)
+       select distinct on (node) node, xid from ${names.auditLog} where timestamp <= $1 and node is not null order by node, xid desc
+       on conflict (node) do update set xid = greatest(l.xid, excluded.xid)`,
       [time],
       call,
     );
-    for (const { node, xid } of last) {
-      await run(
-        `insert into ${names.logStarts} as l (node, xid) values ($1, $2) on conflict (node) do update set xid = greatest(l.xid, excluded.xid)`,
-        [node, xid],
-        call,
-      );
-    }
-  };
   const round = async () => {
     if (audit && audit.retention_days !== null) {
       const time = daysAgo(audit.retention_days);
