@@ -51,7 +51,6 @@ const FEATURES = {
   import: true,
   changes: true,
   keys: false,
-  changes: true,
   freeze: true,
 };
 const EMULATED = { scopes: 'tags', supports_audit: false, changes: false, users: false, stats: false };
