@@ -25,6 +25,8 @@ export type {
   ExportQuery,
   Extensions,
   Finding,
+  Freeze,
+  Freezing,
   IdempotencyKey,
   Identity,
   ImportRequest,
@@ -104,6 +106,7 @@ export {
   NO_STATS,
   OmpError,
   providerError,
+  storeFrozen,
   unchangedEntry,
   usedBy,
 } from '#contract';

@@ -363,6 +363,18 @@ class MemoryClient:
     def _webhook(id: str) -> str:
         return "/webhooks/" + urllib.parse.quote(id, safe="")
 
+    def frozen(self) -> Dict[str, Any]:
+        """Since when the store takes no changes, and who froze it. Needs a key with the grant admin:*."""
+        return self._send("GET", "/freeze", repeatable=True)
+
+    def freeze(self) -> Dict[str, Any]:
+        """Stops all changes of memories on every gateway of this store."""
+        return self._send("POST", "/freeze", repeatable=True)
+
+    def unfreeze(self) -> Dict[str, Any]:
+        """Allows them again. Returns the freeze that ended."""
+        return self._send("DELETE", "/freeze", repeatable=True)
+
     def capabilities(self) -> Dict[str, Any]:
         """Verbs, features and limits of the gateway."""
         return self._send("GET", "/capabilities", repeatable=True)

@@ -29,6 +29,7 @@ import {
 } from '#provider';
 import { createAuditLog } from './audit.ts';
 import { createChangeFeed } from './change-feed.ts';
+import { createFreezing } from './freezing.ts';
 import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
 import { Options } from './memory-options.ts';
@@ -52,6 +53,7 @@ export default defineProvider({
     const model = embedder?.model ?? null;
     const users = new Map<string, User>();
     const homes = new Map<string, Home>();
+    const { freezing, requireThawed } = createFreezing('memory');
 
     const userOf = (userId: string): User => {
       const existing = users.get(userId);
@@ -79,6 +81,7 @@ export default defineProvider({
     ): Promise<Memory[] | undefined> => {
       const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
       if (key && keyUses.find(key) !== key.before) return undefined;
+      requireThawed();
       const memories = items.map(({ input, vector }, i) => {
         const memory = newRecord(input, model);
         const user = userOf(input.user_id);
@@ -111,6 +114,7 @@ export default defineProvider({
         const home = homeOf(ref);
         if (!home) return undefined;
         requireVersion(home.entry.memory, ref);
+        requireThawed();
         const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
         const old = home.entry.memory;
         home.user.replace(home.entry, memory, content);
@@ -121,6 +125,7 @@ export default defineProvider({
         const home = homeOf(ref);
         if (!home) return false;
         requireVersion(home.entry.memory, ref);
+        requireThawed();
         home.user.remove(home.entry);
         recordAudit('delete', home.entry.memory, call);
         return homes.delete(ref.id);
@@ -143,8 +148,9 @@ export default defineProvider({
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),
-      ...createExport({ homes, userOf, recordAudit }),
+      ...createExport({ homes, userOf, recordAudit, requireThawed }),
       async erase({ user_id }, call) {
+        requireThawed();
         let count = 0;
         const left = new Set<string>();
         for (const [id, { entry }] of homes) {
@@ -159,6 +165,7 @@ export default defineProvider({
       },
       ...(log && { audit: { ...log, record: async (entries) => entries.forEach(note) } }),
       ...(feed && { changes: feed.changes, webhooks: createWebhookStore() }),
+      freezing,
       ping: async () => {},
       close: async () => {},
     };

@@ -6,14 +6,21 @@ interface Store {
   readonly homes: Map<string, Home>;
   userOf(user_id: string): User;
   recordAudit(action: 'import', memory: Memory, call: Call, old?: Memory): void;
+  requireThawed(): void;
 }
 
 /** Moves memories out of a store and into it, as they are. */
-export const createExport = ({ homes, userOf, recordAudit }: Store): Required<Pick<Provider, 'export' | 'import'>> => ({
-  async export({ after = '', user_id, since = '', vectors, limit, max_bytes }) {
+export const createExport = ({
+  homes,
+  userOf,
+  recordAudit,
+  requireThawed,
+}: Store): Required<Pick<Provider, 'export' | 'import'>> => ({
+  async export({ after = '', ids, user_id, since = '', vectors, limit, max_bytes }) {
     const matches = ({ entry: { memory } }: Home) =>
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
-    const page = [...homes.values()].filter(matches).sort(byId).slice(0, limit);
+    const all = ids ? ids.flatMap((id) => homes.get(id) ?? []) : [...homes.values()];
+    const page = all.filter(matches).sort(byId).slice(0, limit);
     const movedOf = ({ user, entry }: Home): ExportedMemory => ({
       memory: entry.memory,
       vector: (vectors && user.vector(entry)) || null,
@@ -26,6 +33,7 @@ export const createExport = ({ homes, userOf, recordAudit }: Store): Required<Pi
     return items.map(({ memory, vector }, i) => {
       const old = homes.get(memory.id);
       if (old && !(replace && old.entry.memory.user_id === memory.user_id)) return false;
+      requireThawed();
       old?.user.remove(old.entry);
       const user = userOf(memory.user_id);
       homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { OmpError, type OmpErrorOptions, providerError } from '#provider';
+import { OmpError, type OmpErrorOptions, providerError, storeFrozen } from '#provider';
 
 export const PROVIDER = 'postgres';
 
@@ -14,6 +14,7 @@ const MESSAGES: Record<string, string> = {
   '42501': 'the gateway lacks a privilege in the database; "omp-gateway doctor" prints the grant that helps',
   '53100': 'the database is out of disk space',
   '53': 'the database is out of resources',
+  '55P03': 'a change is under way that takes long; try again later',
   '57014': 'the database took too long',
   '57': 'the database is shutting down or starting up',
   '58': 'the database reported a system error',
@@ -87,11 +88,24 @@ function withoutTexts(cause: unknown): unknown {
   return Object.assign(new Error(message), { code, severity, routine, ...names });
 }
 
+/** Raised by the trigger of a frozen store. */
+export const FROZEN = 'OMPFZ';
+
+/** When the store was frozen, from the error of the trigger. */
+function frozenSince(cause: unknown): string | undefined {
+  try {
+    return JSON.parse((cause as pg.DatabaseError).detail ?? '').since;
+  } catch {
+    return undefined;
+  }
+}
+
 export function toOmpError(cause: unknown): OmpError {
   if (cause instanceof OmpError) return cause;
   // The reason of an `AbortSignal.timeout`.
   if (cause instanceof Error && cause.name === 'TimeoutError') return tooLong(cause);
   const code = codeOf(cause) ?? '';
+  if (code === FROZEN) return storeFrozen(PROVIDER, frozenSince(cause));
   return failure(byCode(MESSAGES, code) ?? 'the database failed', byCode(FACTS, code), cause);
 }
 

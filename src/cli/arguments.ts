@@ -25,6 +25,7 @@ const COMMANDS = [
   'conformance',
   'doctor',
   'export',
+  'freeze',
   'hooks',
   'import',
   'keys',
@@ -32,6 +33,7 @@ const COMMANDS = [
   'migrate',
   'reembed',
   'restore',
+  'unfreeze',
   'verify',
   'webhooks',
 ] as const;
@@ -122,7 +124,8 @@ export function helpText(): string {
        omp-gateway hooks install|uninstall ...   give assistants their memories
        omp-gateway mcp ...                       tools for an agent over stdio
        omp-gateway export|import FILE ...        memories to a file and back
-       omp-gateway migrate|verify ...            copy, compare two stores
+       omp-gateway migrate|verify ...            move, compare two stores
+       omp-gateway freeze|unfreeze ...           stop changes, allow them again
 
 The Open Memory Protocol over HTTP in front of a vector store. Each command has
 its own --help. Documentation: docs/getting-started.md, docs/configuration.md,

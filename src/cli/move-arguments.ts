@@ -4,7 +4,7 @@ import { type Filters, momentOf } from '../move/store.ts';
 import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
 import { Mistake } from './terminal.ts';
 
-export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify';
+export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze';
 
 const STORES = `A STORE is
   config              the configured one of this machine (the embedded Postgres
@@ -73,22 +73,60 @@ ${FILTERS}
 ${WRITING}
   --restart           Start over
 ${END}`,
-  migrate: `Usage: omp-gateway migrate --from STORE --to STORE [options]
+  migrate: `Usage: omp-gateway migrate A B [options]
 
-Copies one store into another, while the first may still be written: after each
-pass the memories that changed meanwhile are copied, until none did. Then stop
-writing to the first one and run the command once more: it goes on where it was.
-Changed memories are replaced in the target. Deleted ones are not deleted there:
-"omp-gateway verify" names them.
+Copies store A into store B, while A may still be written: after each pass the
+memories that changed meanwhile are copied, until none did. Changed memories are
+replaced in B. Deleted ones are not deleted there; with --follow they are.
+
+With --follow it goes on and applies every change of A to B, until it is stopped
+or --cutover moves the traffic. It reads the feed of changes of A; a store without
+one (a mapped table, Pinecone, auditing off) is compared with B again and again.
+After an interruption the same command goes on where it was.
+
+--cutover follows until B is up to date, freezes A (changes answer 503, reads go
+on), applies the rest, and compares both: numbers of memories, all fields, ten
+queries. Then start the gateways with B. If anything differs, A takes changes
+again. "omp-gateway migrate B A --follow" keeps A up to date afterwards; thaw it
+first ("omp-gateway unfreeze A").
 
 ${STORES}
+                      To freeze it, the key of a gateway needs admin:* too
 
 Options:
+  --follow            Go on until it is stopped; only --user limits it
+  --cutover           The same until B is up to date, then freeze A and verify
+  --mirror            Delete memories of B that A does not have. Needed with
+                      --follow if B is not empty at the beginning
+  --overlap SHARE     Least mean share of the same memories among the ten best
+                      of the queries of --cutover (0 to 1, default 0.9)
+  --report FILE       Where --cutover writes what it compared
+                      (default omp-migrate-report.json)
   --progress FILE     Where it went on (default omp-migrate.json)
+  --from A --to B     The same as A B
 ${FILTERS}
   --concurrency N     Requests at a time (1 to 32, default 4)
   --per-minute N      Write at most N memories a minute
   --restart           Start over
+${END}`,
+  freeze: `Usage: omp-gateway freeze [STORE] [options]
+
+Stops all changes of memories on every gateway of a store: they answer 503 until
+"omp-gateway unfreeze". Reads go on.
+
+${STORES}
+                      Its key needs the grant admin:*
+
+Options:
+${END}`,
+  unfreeze: `Usage: omp-gateway unfreeze [STORE] [options]
+
+Allows changes of memories again, whoever has frozen the store.
+
+${STORES}
+                      Its key needs the grant admin:*
+
+Options:
 ${END}`,
   verify: `Usage: omp-gateway verify A B [options]
 
@@ -116,15 +154,24 @@ const ALL = { ...COMMON_OPTIONS, ...FILTER_OPTIONS, json: flag } as const;
 const OPTIONS = {
   export: { ...ALL, from: text, store: text, vectors: flag, restart: flag },
   import: { ...ALL, ...WRITING_OPTIONS, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
-  migrate: { ...ALL, ...WRITING_OPTIONS, from: text, to: text, progress: text },
+  migrate: {
+    ...{ ...ALL, ...WRITING_OPTIONS, from: text, to: text, progress: text },
+    ...{ follow: flag, cutover: flag, mirror: flag, overlap: text, report: text },
+  },
+  freeze: { ...COMMON_OPTIONS, json: flag },
+  unfreeze: { ...COMMON_OPTIONS, json: flag },
   verify: { ...ALL, queries: text, overlap: text },
 } as const;
 const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
   export: ['FILE'],
   import: ['FILE'],
-  migrate: [],
+  migrate: ['A', 'B'],
+  freeze: ['STORE'],
+  unfreeze: ['STORE'],
   verify: ['A', 'B'],
 };
+/** They may be left out: the store is the configured one, or those of a migration are named by options. */
+const OPTIONAL: ReadonlySet<MoveCommand> = new Set(['migrate', 'freeze', 'unfreeze']);
 
 type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
@@ -151,7 +198,9 @@ export function parsed(command: MoveCommand, argv: readonly string[]): MoveReque
   const values = result.values as Values;
   if (values.help) return undefined;
   const positionals = POSITIONALS[command];
-  if (names.length !== positionals.length) throw new Mistake(`expected ${positionals.join(' and ') || 'no argument'}`);
+  const none = names.length === 0 && OPTIONAL.has(command);
+  if (names.length !== positionals.length && !none)
+    throw new Mistake(`expected ${positionals.join(' and ') || 'no argument'}`);
   if (values.store !== undefined && String(values.from ?? 'config').startsWith('http')) {
     throw new Mistake('--store is of a configuration; of a gateway, use --scope with the mount of the store');
   }

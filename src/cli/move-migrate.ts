@@ -3,6 +3,7 @@ import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
 import { pagesOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { Place } from './move-export.ts';
+import { runFollow } from './move-follow.ts';
 import { outcome, type Run, requireImport, savedPlace, vectorsText } from './move-run.ts';
 import { memories } from './progress.ts';
 import { Mistake } from './terminal.ts';
@@ -21,13 +22,20 @@ const MARGIN_MS = 60_000;
 /** `omp-gateway migrate`. Returns the exit status. */
 export async function runMigrate(request: MoveRequest, run: Run): Promise<number> {
   const { values, filters, perMinute } = request;
-  if (values.from === undefined || values.to === undefined) throw new Mistake('expected --from and --to');
+  const [from = values.from as string | undefined, to = values.to as string | undefined] = request.names;
+  if (from === undefined || to === undefined) throw new Mistake('expected A and B, or --from and --to');
+  if (values.follow || values.cutover) {
+    if (filters.scope !== undefined || filters.tags.length > 0 || filters.since !== undefined) {
+      throw new Mistake('--follow moves all memories, or those of --user');
+    }
+    return runFollow([from, to], request, run);
+  }
   const path = (values.progress as string | undefined) ?? 'omp-migrate.json';
-  const saved = savedPlace(path, [values.from, values.to, filters], State);
+  const saved = savedPlace(path, [from, to, filters], State);
   let state: z.output<typeof State> = { started: now() };
   const last = values.restart ? undefined : await saved.read();
   if (last) state = last.place ? last : { ...last, ...state };
-  const [source, target] = [await run.open(String(values.from), 'from'), await run.open(String(values.to), 'to')];
+  const [source, target] = [await run.open(from, 'from'), await run.open(to, 'to')];
   requireImport(target);
   run.say(vectorsText(source.capabilities.embedding ?? null, target));
   const all = noCounts();

@@ -1,7 +1,8 @@
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { readFile } from '../move/export-file.ts';
+import { differenceText } from '../move/follow.ts';
 import { type Filters, matcherOf, pagesOf } from '../move/store.ts';
-import { type Difference, type Side, type Verification, verify } from '../move/verify.ts';
+import { type Side, type Verification, verify } from '../move/verify.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { isStoreName, PAGE, type Run } from './move-run.ts';
 import { memories, number } from './progress.ts';
@@ -53,7 +54,7 @@ function verificationText(result: Verification, [a = '', b = '']: readonly strin
   const [x, y] = result.counts;
   const lines = [`${a}: ${memories(x)}. ${b}: ${memories(y)}.`];
   for (const { id, user_id, ...how } of result.differences) {
-    lines.push(`${printable(id)} of ${printable(user_id)}: ${differenceText(how)}`);
+    lines.push(`${printable(id)} of ${printable(user_id)}: ${printable(differenceText(how))}`);
   }
   if (result.different > result.differences.length) {
     lines.push(`and ${number(result.different - result.differences.length)} more`);
@@ -69,9 +70,4 @@ function verificationText(result: Verification, [a = '', b = '']: readonly strin
   }
   lines.push(result.different === 0 ? 'No memory differs.' : `Different: ${memories(result.different)}.`);
   return lines.join('\n');
-}
-
-function differenceText({ fields, missing_in, repeated_in }: Omit<Difference, 'id' | 'user_id'>): string {
-  if (missing_in !== undefined) return `missing in ${missing_in}`;
-  return repeated_in === undefined ? `differs in ${printable(fields.join(', '))}` : `more than once in ${repeated_in}`;
 }

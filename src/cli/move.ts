@@ -6,6 +6,7 @@ import { configFlags, configOf } from './arguments.ts';
 import type { OpenStore } from './mcp.ts';
 import { MOVE_USAGES, type MoveCommand, type MoveRequest, parsed } from './move-arguments.ts';
 import { runExport } from './move-export.ts';
+import { runFreeze } from './move-freeze.ts';
 import { runImport } from './move-import.ts';
 import { runMigrate } from './move-migrate.ts';
 import { isStoreName, type Run } from './move-run.ts';
@@ -17,11 +18,13 @@ const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) =>
   export: runExport,
   import: runImport,
   migrate: runMigrate,
+  freeze: runFreeze,
+  unfreeze: runFreeze,
   verify: runVerify,
 };
 
 /**
- * `omp-gateway export`, `import`, `migrate` and `verify`. Returns the exit status: 0; 1: it failed, was stopped, or something
+ * `omp-gateway export`, `import`, `migrate`, `verify`, `freeze` and `unfreeze`. Returns the exit status: 0; 1: it failed, was stopped, or something
  * was rejected or differs; 2: wrong arguments.
  */
 export const runMove = (
@@ -73,7 +76,12 @@ function createOpener(
     const open = (config: Config) => openLocal(config, log);
     const { gate, close } = await (mounted === undefined ? open(all) : withStore(all, mounted, open));
     const { createApp } = await import('../http/app.ts');
-    const principal: Principal = { id: 'move', app: `omp-gateway ${command}`, users: null, grants: ALL_GRANTS };
+    const principal: Principal = {
+      id: 'move',
+      app: `omp-gateway ${command}`,
+      users: null,
+      grants: { ...ALL_GRANTS, admin: true },
+    };
     const app = createApp({
       gate,
       log,

@@ -7,6 +7,8 @@ export interface Progress {
   readonly total?: number | undefined;
   /** The command waits, to write no more than this. */
   readonly perMinute?: number | undefined;
+  /** Of changes instead of memories: how old the last one is, and about how many follow it. */
+  readonly behind?: { readonly seconds: number; readonly left: number } | undefined;
 }
 
 /** Milliseconds between lines if the output is not a terminal. */
@@ -39,7 +41,12 @@ export function showProgress(stderr: Terminal['stderr']) {
 }
 
 /** One line, without its end. `perSecond`: memories of this run; 0: unknown. */
-function progressLine({ done, total, perMinute }: Progress, perSecond: number): string {
+function progressLine({ done, total, perMinute, behind }: Progress, perSecond: number): string {
+  if (behind) {
+    const { seconds, left } = behind;
+    const rate = `${number(done)} changes, ${perSecond.toFixed(1)} a second`;
+    return `${rate}, ${seconds.toFixed(1)} s behind, about ${number(left)} left`;
+  }
   const pace = perMinute === undefined ? '' : `, at most ${number(perMinute)} a minute`;
   if (total === undefined) {
     return memories(done) + (perSecond > 0 ? `, ${number(Math.round(perSecond))} a second` : '') + pace;

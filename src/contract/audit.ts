@@ -25,6 +25,8 @@ export const AUDIT_ACTIONS = [
   'test_webhook',
   'resume_webhook',
   'rotate_webhook',
+  'freeze',
+  'unfreeze',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -39,6 +39,8 @@ export interface OmpErrorOptions {
   readonly down?: boolean;
   /** The version (`updated_at`) of a record of which the request named others. */
   readonly version?: string;
+  /** The store takes no changes at the moment. */
+  readonly frozen?: boolean;
   /** Whether what the request refers to existed once. */
   readonly gone?: boolean;
 }
@@ -69,6 +71,7 @@ export class OmpError extends Error {
   readonly retry: OmpErrorOptions['retry'];
   readonly down: boolean;
   readonly version: string | undefined;
+  readonly frozen: boolean;
   readonly gone: boolean;
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
@@ -80,6 +83,7 @@ export class OmpError extends Error {
     this.retry = options.retry;
     this.down = options.down ?? false;
     this.version = options.version;
+    this.frozen = options.frozen ?? false;
     this.gone = options.gone ?? false;
   }
 }

@@ -11,6 +11,8 @@ export interface ExportedMemory {
 export interface ExportQuery {
   /** `next` of the part before; undefined: from the beginning. */
   readonly after?: string | undefined;
+  /** Only these memories, at most 100. */
+  readonly ids?: readonly string[] | undefined;
   /** Only memories of this user. */
   readonly user_id?: string | undefined;
   /** Only memories whose `updated_at` is not before this. */

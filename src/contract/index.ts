@@ -5,6 +5,7 @@ export * from './define.ts';
 export * from './embedder.ts';
 export * from './errors.ts';
 export * from './export.ts';
+export * from './freeze.ts';
 export * from './idempotency.ts';
 export * from './ingestion.ts';
 export * from './keys.ts';

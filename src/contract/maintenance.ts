@@ -22,6 +22,7 @@ export interface Finding {
     | 'changes'
     | 'indexes'
     | 'mounts'
+    | 'freeze'
     | 'size';
   /** `problem`: the gateway cannot start or cannot serve. `warning`: it serves with limitations. */
   readonly level: 'ok' | 'warning' | 'problem';

@@ -4,6 +4,7 @@ import type { ChangePart, ChangesQuery } from './changes.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
 import type { OmpError } from './errors.ts';
 import type { ExportedMemory, ExportPart, ExportQuery } from './export.ts';
+import type { Freezing } from './freeze.ts';
 import type { KeyClaim, KeyQuery, KeyUse } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
@@ -239,6 +240,8 @@ export interface Provider {
   changes?(query: ChangesQuery, call: Call): Promise<ChangePart>;
   /** Seconds for which an open transaction has held the feed of changes back; 0: none does. */
   changesHeld?(call: Call): Promise<number>;
+  /** Present when the store can be frozen. */
+  readonly freezing?: Freezing;
   /** Present when this provider stores API keys. */
   readonly keys?: KeyStore;
   /** Present when this provider stores webhooks. */

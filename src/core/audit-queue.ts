@@ -64,7 +64,7 @@ const MAX_TEXT = 1024;
 const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase']);
 /** Changes that belong to no memory. */
 const BY_ADMIN: ReadonlySet<AuditAction> = new Set([
-  ...(['create_key', 'revoke_key'] as const),
+  ...(['create_key', 'revoke_key', 'freeze', 'unfreeze'] as const),
   ...(['create_webhook', 'delete_webhook', 'resume_webhook', 'rotate_webhook'] as const),
 ]);
 

@@ -104,6 +104,7 @@ type UnscopedMember =
   | 'capabilities'
   | 'read_only'
   | 'keyUse'
+  | 'freezing'
   | 'keys'
   | 'webhooks'
   | 'stats'

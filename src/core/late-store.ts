@@ -48,6 +48,7 @@ export function unopenedStore(name: string): Store {
     erase: fail,
     changes: undefined,
     webhooks: undefined,
+    freezing: undefined,
     changesHeld: undefined,
     export: fail,
     import: fail,

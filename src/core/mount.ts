@@ -10,6 +10,7 @@ const OF_THE_ROOT = {
   changes: undefined,
   changesHeld: undefined,
   webhooks: undefined,
+  freezing: undefined,
 };
 
 /*

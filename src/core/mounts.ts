@@ -57,6 +57,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
     changes: root.changes,
     changesHeld: root.changesHeld,
     webhooks: root.webhooks,
+    freezing: root.freezing,
     keys: root.keys,
     stats: root.stats,
     backlog: root.backlog,

@@ -1,6 +1,7 @@
 import {
   type AuditLog,
   type Call,
+  type Freezing,
   type KeyStore,
   OmpError,
   type Provider,
@@ -28,6 +29,7 @@ type NoMethods =
   | 'read_only'
   | 'check'
   | 'audit'
+  | 'freezing'
   | 'keys'
   | 'webhooks'
   | 'stats'
@@ -56,6 +58,12 @@ const METHODS: Methods<Provider, NoMethods> = {
 };
 
 const AUDIT_METHODS: Methods<AuditLog, never> = { record: writing('audit_record'), read: reading('audit') };
+
+const FREEZE_METHODS: Methods<Freezing, never> = {
+  current: reading('freeze_state'),
+  freeze: writing('freeze'),
+  unfreeze: writing('unfreeze'),
+};
 
 const KEY_METHODS: Methods<KeyStore, 'close'> = {
   find: reading('keys_find'),
@@ -123,6 +131,7 @@ export function withGuard(
       }
     },
     ...(inner.audit && { audit: guardAll(inner.audit, AUDIT_METHODS) }),
+    ...(inner.freezing && { freezing: guardAll(inner.freezing, FREEZE_METHODS) }),
     ...(inner.keys && { keys: guardAll(inner.keys, KEY_METHODS) }),
     ...(inner.webhooks && { webhooks: guardAll(inner.webhooks, WEBHOOK_METHODS) }),
   };

@@ -105,7 +105,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     const limit = limitConcurrencyPerCaller(max_requests_per_caller, addressKey);
     for (const path of PUBLIC) app.use(path, limit);
   }
-  app.get('/capabilities', (c) => c.json(gate.description));
+  app.get('/capabilities', async (c) => c.json({ ...gate.description, ...(await gate.state()) }));
   app.use('/', redirectBrowsers(console === 'on' ? 'console/' : 'docs'));
   app.route('/', docsRoutes());
   if (console === 'on') app.route('/', consoleRoutes());

@@ -57,7 +57,14 @@ export function errorResponse(failure: unknown, c: Context<Env>): Response {
   const envelope = toEnvelope(error, call.requestId);
   // mem0's clients read `detail`.
   const body = c.req.path.startsWith('/compat/') ? { detail: error.message, ...envelope } : envelope;
-  return c.json(body, error.gone ? 410 : error.version === undefined ? STATUS[error.code] : 412);
+  return c.json(body, statusOf(error));
+}
+
+/** An error of the protocol may have another status that clients of HTTP understand (Decisions 36, 51 and 53). */
+function statusOf({ code, version, gone, frozen }: OmpError) {
+  if (version !== undefined) return 412;
+  if (gone) return 410;
+  return frozen ? 503 : STATUS[code];
 }
 
 /** Logs what the client does not see. An error without a cause is complete in its response. */

@@ -19,6 +19,8 @@ export interface CopyOptions {
   readonly clock?: Clock;
   /** Called after each request. */
   stored(counts: Counts): void;
+  /** Called with each memory that the target rejects, or has of another user. */
+  rejected?(memory: ExportedMemory, message: string): void;
   /** Where a memory stands in its file, such as `line 7`. */
   placeOf?(memory: ExportedMemory): string | undefined;
 }
@@ -73,9 +75,12 @@ export function createCopy(target: Store, options: CopyOptions) {
   const note = (memory: ExportedMemory, { outcome, error }: ImportResult) => {
     if (outcome === 'stored') counts.stored++;
     else if (outcome === 'unchanged') counts.unchanged++;
-    else if (outcome === 'exists') counts.skipped++;
-    else {
+    else if (outcome === 'exists') {
+      counts.skipped++;
+      options.rejected?.(memory, 'another user has a memory with this id');
+    } else {
       counts.rejections++;
+      options.rejected?.(memory, error?.message ?? 'rejected');
       if (counts.rejected.length === MAX_NAMED) return;
       const { message = 'rejected' } = error ?? {};
       counts.rejected.push({ id: memory.id, place: options.placeOf?.(memory), message });

@@ -204,9 +204,9 @@ function parsed(line: Buffer, number: number): Line {
   throw new FileError(`line ${number} is not a JSON object`);
 }
 
-/** Replaces a small file as a whole. */
-export async function replaceFile(path: string, value: unknown): Promise<void> {
+/** Replaces a small file as a whole. `indent`: for people. */
+export async function replaceFile(path: string, value: unknown, indent?: number): Promise<void> {
   const file = await createPrivate(`${path}.new`);
-  await file.writeFile(JSON.stringify(value)).finally(() => file.close());
+  await file.writeFile(JSON.stringify(value, null, indent)).finally(() => file.close());
   await rename(`${path}.new`, path);
 }

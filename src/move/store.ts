@@ -1,5 +1,12 @@
+import { setTimeout } from 'node:timers/promises';
 import { globMatcher } from '#toolbox';
-import { type Capabilities, type ExportedMemory, MemoryClient } from '../../clients/typescript/src/index.ts';
+import {
+  type Capabilities,
+  type ExportedMemory,
+  MemoryClient,
+  MemoryError,
+  NotFoundError,
+} from '../../clients/typescript/src/index.ts';
 
 /** A store that memories are read from or written to, spoken to through a gateway. */
 export interface Store {
@@ -37,7 +44,7 @@ export interface Page {
 const PAGE = 500;
 
 /** Waits for a request that is retried while a gateway restarts or is out of its rate limit, in milliseconds. */
-const PATIENCE = { timeout: 120_000, totalTimeout: 600_000, retries: 20 } as const;
+export const PATIENCE = { timeout: 120_000, totalTimeout: 600_000, retries: 20 } as const;
 
 interface StoreOptions {
   readonly url: string;
@@ -112,6 +119,77 @@ async function allUsers({ name, client, capabilities }: Store): Promise<string[]
   const users: string[] = [];
   for await (const { user_id } of client.users.list({ limit: PAGE })) users.push(user_id);
   return users;
+}
+
+/** Ids of one request, and their characters: a URL holds them. */
+const IDS = 50;
+const ID_CHARACTERS = 4_000;
+
+/** These memories as they are now, with their vectors if the store can give them; without those that do not exist. */
+export async function memoriesOf(
+  { client, capabilities }: Store,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<ExportedMemory[]> {
+  // A gateway that knows no freeze knows no export by ids either, and would answer all memories.
+  const whole = capabilities.features.export === true && capabilities.features.freeze !== undefined;
+  const found: ExportedMemory[] = [];
+  for (let at = 0; at < ids.length; ) {
+    const some: string[] = [];
+    for (let characters = 0; at < ids.length && some.length < IDS; at++) {
+      const id = ids[at] as string;
+      characters += encodeURIComponent(id).length;
+      if (characters > ID_CHARACTERS && some.length > 0) break;
+      some.push(id);
+    }
+    if (whole) {
+      for await (const memory of client.export({ id: some, vectors: true, limit: IDS }, { signal })) found.push(memory);
+    } else {
+      const all = await Promise.all(some.map((id) => orAbsent(client.memories.get(id, { signal }))));
+      found.push(...all.filter((memory) => memory !== undefined));
+    }
+  }
+  return found;
+}
+
+/** Deletes a memory, or all memories of a user, however often the gateway fails meanwhile. One that does not exist is deleted. */
+export const deleteMemory = ({ client }: Store, id: string, signal: AbortSignal): Promise<void> =>
+  insist(async () => void (await orAbsent(client.memories.delete(id, { signal }))), signal);
+
+export async function eraseUser(store: Store, user_id: string, signal: AbortSignal): Promise<void> {
+  const { client, capabilities } = store;
+  if (capabilities.features.erase)
+    return insist(async () => void (await client.users.erase(user_id, { signal })), signal);
+  const ids: string[] = [];
+  for await (const { id } of client.memories.list({ user_id, limit: PAGE }, { signal })) ids.push(id);
+  for (const id of ids) await deleteMemory(store, id, signal);
+}
+
+async function orAbsent<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof NotFoundError) return undefined;
+    throw error;
+  }
+}
+
+/** Milliseconds between two attempts. */
+const PAUSE_MS = 1_000;
+
+/** Repeats what may be repeated, which the client does not know: only this command changes the target. */
+async function insist<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const end = Date.now() + PATIENCE.totalTimeout;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const { status } = error as { readonly status?: number };
+      const mayPass = error instanceof MemoryError && (status === undefined || status >= 500);
+      if (!mayPass || signal.aborted || Date.now() > end) throw error;
+    }
+    await setTimeout(PAUSE_MS, undefined, { signal });
+  }
 }
 
 /** Whether the filters leave a memory. */

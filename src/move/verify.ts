@@ -19,17 +19,38 @@ export interface Difference {
   readonly repeated_in?: string;
 }
 
-export interface Verification {
+export interface Comparison {
   /** Memories of each side. */
   readonly counts: readonly [number, number];
+  /** Of all memories of each side, whatever their order: the same exactly if these are the same. */
+  readonly hashes: readonly [string, string];
   /** How many memories of a user the second side has more, where the numbers differ. */
   readonly users: readonly { readonly user_id: string; readonly difference: number }[];
   /** All that differ, and the first of them. */
   readonly different: number;
   readonly differences: readonly Difference[];
+}
+
+/** The ten best of one query on both sides. Without its text, which is the beginning of a memory's content. */
+export interface QueryResult {
+  readonly user_id: string;
+  readonly memory_id: string;
+  readonly a: readonly string[];
+  readonly b: readonly string[];
+}
+
+export interface Verification extends Comparison {
   /** Mean share of the same ids among the ten best of the sampled queries, 0 to 1; null: a side cannot be searched. */
   readonly overlap: number | null;
   readonly queries: number;
+}
+
+interface CompareOptions {
+  /** Memories of the first side to take as a sample. */
+  readonly sampled?: number;
+  /** Differences to name. Default: 100. */
+  readonly most?: number;
+  progress?(): void;
 }
 
 /** Both sides are compared in so many parts, and only what falls into a part that differs is kept in memory. */
@@ -38,14 +59,25 @@ const MAX_NAMED = 100;
 const BEST = 10;
 const QUERY_CHARACTERS = 100;
 
+/** Compares two stores or files, also by the ten best memories of so many queries. */
+export async function verify(a: Side, b: Side, queries: number, progress: () => void): Promise<Verification> {
+  const { sample, ...comparison } = await compare(a, b, { sampled: queries, progress });
+  const { overlap, results } = await compareQueries(a, b, sample);
+  return { ...comparison, overlap, queries: results.length };
+}
+
 /**
  * Compares all fields of all memories, but for those that belong to a store: status and model of the vector. Takes two walks
  * over each side if anything differs. Memory is bounded by what differs, not by the stores.
  */
-export async function verify(a: Side, b: Side, queries: number, progress: () => void): Promise<Verification> {
+export async function compare(
+  a: Side,
+  b: Side,
+  { sampled = 0, most = MAX_NAMED, progress = () => {} }: CompareOptions = {},
+): Promise<Comparison & { readonly sample: readonly ExportedMemory[] }> {
   const sums = [new Uint32Array(PARTS * 4), new Uint32Array(PARTS * 4)] as const;
   const counts: [number, number] = [0, 0];
-  const sample = createSample(queries);
+  const sample = createSample(sampled);
   for (const [side, { memories }] of [a, b].entries()) {
     const sum = sums[side] as Uint32Array;
     for await (const memory of memories()) {
@@ -60,9 +92,10 @@ export async function verify(a: Side, b: Side, queries: number, progress: () => 
   }
   const differs = (part: number) => [0, 1, 2, 3].some((i) => sums[0][part * 4 + i] !== sums[1][part * 4 + i]);
   const differences = Array.from({ length: PARTS }, (_, part) => part).some(differs)
-    ? await differencesIn(a, b, differs)
+    ? await differencesIn(a, b, differs, most)
     : { different: 0, differences: [], users: [] };
-  return { counts, ...differences, ...(await overlapOf(a, b, sample.memories())) };
+  const hashOf = (sum: Uint32Array) => createHash('sha256').update(sum).digest('hex');
+  return { counts, hashes: [hashOf(sums[0]), hashOf(sums[1])], ...differences, sample: sample.memories() };
 }
 
 /** The same for the same fields, whatever their order. */
@@ -99,14 +132,14 @@ function createSample(most: number) {
   };
 }
 
-async function differencesIn(a: Side, b: Side, differs: (part: number) => boolean) {
+async function differencesIn(a: Side, b: Side, differs: (part: number) => boolean, most: number) {
   const first = new Map<string, { readonly text: string; readonly user_id: string }>();
   const users = new Map<string, number>();
   const all: Difference[] = [];
   let different = 0;
   const note = (difference: Difference) => {
     different++;
-    if (all.length < MAX_NAMED) all.push(difference);
+    if (all.length < most) all.push(difference);
   };
   const count = (user_id: string, step: 1 | -1) => users.set(user_id, (users.get(user_id) ?? 0) + step);
   for await (const memory of a.memories()) {
@@ -142,19 +175,26 @@ function fieldsThatDiffer(a: string, b: string): string[] {
   );
 }
 
-async function overlapOf(a: Side, b: Side, samples: readonly ExportedMemory[]) {
+/** Searches for the beginnings of these memories on both sides. */
+export async function compareQueries(
+  a: Side,
+  b: Side,
+  samples: readonly ExportedMemory[],
+): Promise<{ readonly overlap: number | null; readonly results: readonly QueryResult[] }> {
   const stores = [a.store, b.store].filter((store) => store?.capabilities.verbs.includes('search')) as Store[];
-  if (stores.length < 2 || samples.length === 0) return { overlap: null, queries: 0 };
+  if (stores.length < 2 || samples.length === 0) return { overlap: null, results: [] };
   let shared = 0;
-  for (const { user_id, content } of samples) {
+  const results: QueryResult[] = [];
+  for (const { id, user_id, content } of samples) {
     const query = { user_id, q: content.slice(0, QUERY_CHARACTERS), limit: BEST };
-    const [left, right] = await Promise.all(
-      stores.map(
-        async ({ client }) => new Set((await client.memories.search(query)).results.map((one) => one.memory.id)),
-      ),
+    const [left = [], right = []] = await Promise.all(
+      stores.map(async ({ client }) => (await client.memories.search(query)).results.map((one) => one.memory.id)),
     );
-    const both = [...(left ?? [])].filter((id) => right?.has(id)).length;
-    shared += both / Math.max(1, left?.size ?? 0, right?.size ?? 0);
+    const found = new Set(right);
+    const most = Math.max(left.length, right.length);
+    // Two that find nothing agree.
+    shared += most === 0 ? 1 : left.filter((one) => found.has(one)).length / most;
+    results.push({ user_id, memory_id: id, a: left, b: right });
   }
-  return { overlap: shared / samples.length, queries: samples.length };
+  return { overlap: shared / samples.length, results };
 }

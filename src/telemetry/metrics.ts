@@ -1,16 +1,16 @@
-import { once } from 'node:events';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   type Backlog,
-  backgroundCall,
   type Call,
   DELIVERY_OUTCOMES,
   type Embedder,
   type EmbedderStats,
+  type Freeze,
   OmpError,
   type Provider,
   type ProviderStats,
 } from '#contract';
+import { askRarely } from '../core/rarely.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
 import type { DeliveryStats } from '../core/webhooks.ts';
 import type { MountedStore } from '../core/with-embedder.ts';
@@ -22,7 +22,7 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 /** Every scrape reads these. */
 export interface MetricSources {
   /** The root store, or all stores as one, which has these of the root store. */
-  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'changesHeld'>;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'changesHeld' | 'freezing'>;
   /** Of the root store. */
   readonly embedder: Embedder | undefined;
   readonly mounted?: readonly Pick<MountedStore, 'name' | 'embedder' | 'current'>[];
@@ -197,8 +197,11 @@ function addSources(
   }
   if (others || provider.backlog) {
     addBacklogs(registry, [
-      { labels: {}, backlog: askRarely(() => provider.backlog) },
-      ...mounted.map(({ name, current }) => ({ labels: { store: name }, backlog: askRarely(() => current().backlog) })),
+      { labels: {}, backlog: askRarely('metrics', () => provider.backlog, FRESH_MS) },
+      ...mounted.map(({ name, current }) => ({
+        labels: { store: name },
+        backlog: askRarely('metrics', () => current().backlog, FRESH_MS),
+      })),
     ]);
   }
   if (others || embedder?.stats) {
@@ -211,7 +214,13 @@ function addSources(
     addChangesHeld(
       registry,
       provider.name,
-      askRarely(() => provider.changesHeld),
+      askRarely('metrics', () => provider.changesHeld, FRESH_MS),
+    );
+  const { freezing } = provider;
+  if (freezing)
+    addFreeze(
+      registry,
+      askRarely('metrics', () => freezing.current, FRESH_MS),
     );
   if (followers) {
     new Gauge({
@@ -315,6 +324,18 @@ function addBacklogs(registry: Registry, sources: readonly BacklogSource[]): voi
   });
 }
 
+function addFreeze(registry: Registry, current: () => Promise<Freeze | undefined>): void {
+  new Gauge({
+    name: 'omp_store_frozen_seconds',
+    help: 'Seconds since the store was frozen, so that it takes no changes; 0: it is not frozen.',
+    registers: [registry],
+    async collect() {
+      const freeze = await current();
+      this.set(freeze ? Math.max(0, (Date.now() - Date.parse(freeze.since)) / 1_000) : 0);
+    },
+  });
+}
+
 function addChangesHeld(registry: Registry, provider: string, held: () => Promise<number | undefined>): void {
   new Gauge({
     name: 'omp_changes_held_seconds',
@@ -405,31 +426,3 @@ function addEmbedders(registry: Registry, sources: readonly EmbedderSource[]): v
 
 /** How long an answer is cached, in milliseconds: frequent scrapes must not load the backend. */
 const FRESH_MS = 5_000;
-/** Deadline of the backend, in milliseconds: scrapers have short deadlines. */
-const WAIT_MS = 1_000;
-
-/** Asks a store rarely and never twice at once. Undefined: it cannot be asked, failed, or was too slow. */
-function askRarely<Result>(
-  current: () => ((call: Call) => Promise<Result>) | undefined,
-): () => Promise<Result | undefined> {
-  let answer: Promise<Result | undefined> = Promise.resolve(undefined);
-  let askedAt = Number.NEGATIVE_INFINITY;
-  let asking = false;
-  return () => {
-    const ask = current();
-    if (!ask) return Promise.resolve(undefined);
-    const now = performance.now();
-    if (asking || now - askedAt < FRESH_MS) return answer;
-    askedAt = now;
-    asking = true;
-    const signal = AbortSignal.timeout(WAIT_MS);
-    const asks: Promise<Result | undefined> = ask(backgroundCall('metrics', signal))
-      .catch(() => undefined)
-      .finally(() => {
-        asking = false;
-      });
-    const late = once(signal, 'abort').then(() => undefined);
-    answer = Promise.race([asks, late]);
-    return answer;
-  };
-}

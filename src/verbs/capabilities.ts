@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { MAX_BATCH_SIZE, VERBS } from '#contract';
 import type { Store } from '../core/with-embedder.ts';
+import { time } from './fields.ts';
 import { VERB_TABLE } from './index.ts';
 import { isSupported, type Verb } from './verb.ts';
 
@@ -110,6 +111,13 @@ export const CapabilityFields = z
       .string()
       .regex(/^\d+\.\d+$/)
       .meta({ description: 'Version of the protocol.' }),
+    frozen: z
+      .looseObject({ since: time('Since when.') })
+      .nullish()
+      .meta({
+        description:
+          'Whether the store takes no changes at the moment, because it is being moved; null: it takes them.',
+      }),
     ...OfStore,
     'x-stores': z
       .array(
@@ -130,6 +138,7 @@ export const capabilityExample = {
   omp_version: '0.1',
   provider: 'postgres',
   embedding: { model: 'universal-sentence-encoder-lite-en', dimensions: 512 },
+  frozen: null,
   verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context', 'audit'],
   features: {
     vector_search: true,
@@ -157,6 +166,7 @@ export const capabilityExample = {
     import: true,
     keys: true,
     webhooks: true,
+    freeze: true,
   },
   limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
 };

@@ -15,6 +15,7 @@ import {
   parse,
   queryDate,
   trueOrFalse,
+  upToMany,
   userId,
   wholeNumber,
 } from './fields.ts';
@@ -26,7 +27,12 @@ import { verb } from './verb.ts';
  * Memories with their ids and times, out of a store and into it (Decision 43).
  */
 
+const MAX_IDS = 100;
+
 const ExportInput = z.object({
+  id: upToMany(memoryId, MAX_IDS, `must be at most ${MAX_IDS} ids`)
+    .optional()
+    .meta({ description: 'Only these memories.', param: { style: 'form', explode: true } }),
   user_id: userId.optional().meta({ description: 'Only memories of this user.' }),
   since: queryDate.optional().meta({ description: 'Only memories changed at or after this time.' }),
   vectors: trueOrFalse.meta({ description: 'Whether each memory has its `vector`.', type: 'boolean' }),
@@ -42,11 +48,11 @@ export const exportMemories = verb({
   input: ExportInput,
   needs: ['export'],
   feature: 'export',
-  async run({ cursor, limit, user_id, since, vectors }, access, call) {
+  async run({ cursor, limit, id: ids, user_id, since, vectors }, access, call) {
     const { store, shares, principal } = access;
-    const filters = { of: 'export', user_id, since };
+    const filters = { of: 'export', ids, user_id, since };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
-    const query = { after, user_id, since, vectors, limit, max_bytes: MAX_ANSWER_BYTES };
+    const query = { after, ids, user_id, since, vectors, limit, max_bytes: MAX_ANSWER_BYTES };
     const facts = user_id === undefined ? NO_FACTS : access.facts({ user_id });
     const { items, next } = await access.audited('export', facts, call, async () => {
       const mayRead = user_id === undefined ? principal.users === null : access.mayAccess(user_id);

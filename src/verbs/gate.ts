@@ -1,9 +1,10 @@
 import type { z } from 'zod';
-import { type AuditAction, type Call, OmpError, type ProviderCapabilities } from '#contract';
+import { type AuditAction, type Call, type Freeze, OmpError, type ProviderCapabilities } from '#contract';
 import { Access, createReadShares, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
 import { type ChangeFeed, openChangeFeed } from '../core/change-feed.ts';
 import type { Principal } from '../core/grants.ts';
+import { askRarely } from '../core/rarely.ts';
 import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { describe } from './capabilities.ts';
@@ -34,8 +35,10 @@ export interface Gate {
   readonly max_record_bytes: number;
   /** Whether the memory with this id has an `ETag`. */
   hasEtag(id: string): boolean;
-  /** The public capability document. */
+  /** The public capability document, but for what changes. */
   readonly description: ReturnType<typeof describe>;
+  /** What changes of it. `frozen`: since when the store takes no changes; null: it takes them, or the backend does not answer. */
+  state(): Promise<{ readonly frozen: Pick<Freeze, 'since'> | null }>;
   /** One session for each principal, whose grants are made ready once. */
   session(principal: Principal): Session;
   /**
@@ -55,6 +58,9 @@ export interface GateOptions extends Omit<Resources, 'shares' | 'feed'> {
   readonly rate_limit_per_minute: number | null;
 }
 
+/** How long the answer about a freeze is kept, in milliseconds: anyone may ask. */
+const FRESH_MS = 1_000;
+
 export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
   // Without what manages and delivers webhooks, there are none.
   const store = options.webhooks ? options.store : withoutWebhooks(options.store);
@@ -65,6 +71,7 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
   const sessions = new WeakMap<Principal, Session>();
+  const freeze = askRarely('capabilities', () => store.freezing?.current, FRESH_MS);
   return {
     provider: store.name,
     capabilities: store.capabilities,
@@ -73,6 +80,11 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
     // An optional store may open later.
     get description() {
       return mounts ? describe(store, rate_limit_per_minute) : description;
+    },
+    async state() {
+      const frozen = await freeze();
+      // Who froze it is nothing for the public.
+      return { frozen: frozen ? { since: frozen.since } : null };
     },
     session(principal) {
       const existing = sessions.get(principal);
@@ -98,6 +110,9 @@ const withoutWebhooks = (store: Store): Store =>
     : Object.defineProperties({} as Store, {
         ...Object.getOwnPropertyDescriptors(store),
         webhooks: { value: undefined, enumerable: true },
+        ...(store.mounts && {
+          mounts: { value: { ...store.mounts, root: withoutWebhooks(store.mounts.root) }, enumerable: true },
+        }),
       });
 
 const NO_METRICS = 'this gateway collects no metrics; set OMP_METRICS_PORT';

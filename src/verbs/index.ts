@@ -1,6 +1,7 @@
 import { audit } from './audit.ts';
 import { changes } from './changes.ts';
 import { exportMemories, importMemories } from './export.ts';
+import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
 import { map } from './map.ts';
 import { add, batch, get, list, remove, update } from './memories.ts';
@@ -35,4 +36,7 @@ export const VERB_TABLE = {
   test_webhook: testWebhook,
   resume_webhook: resumeWebhook,
   rotate_webhook: rotateWebhook,
+  get_freeze: getFreeze,
+  freeze,
+  unfreeze,
 };

@@ -54,7 +54,7 @@ export interface Verb<
   readonly summary: string;
   readonly description?: string;
   /** Default: `memories`. */
-  readonly tag?: 'memories' | 'keys' | 'webhooks';
+  readonly tag?: 'memories' | 'keys' | 'webhooks' | 'store';
   /** Whether it can answer `scope_denied`. Default: true. */
   readonly denies?: boolean;
   /** Whether it waits for the client's writes through other replicas. Default: true. */

@@ -58,6 +58,9 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   testWebhook: ['undefined', 'Delivery'],
   resumeWebhook: ["{ from?: 'cursor' | 'now' }", 'Webhook'],
   rotateWebhook: ['undefined', 'WebhookWithSecret'],
+  getFreeze: ['undefined', 'FreezeState'],
+  freezeStore: ['undefined', 'Freeze'],
+  unfreezeStore: ['undefined', 'Freeze'],
   getCapabilities: ['undefined', 'Capabilities'],
   getHealth: ['undefined', 'Health'],
 };

@@ -11,6 +11,7 @@ import { contextSuite } from './context.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
 import { etagsSuite } from './etags.suite.ts';
 import { explainFailures } from './failures.ts';
+import { freezeSuite } from './freeze.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
 import { kitSuite } from './kit.suite.ts';
 import { listSuite } from './list.suite.ts';
@@ -46,6 +47,7 @@ const SUITES = [
   usersSuite,
   transferSuite,
   mapSuite,
+  freezeSuite,
   idempotencySuite,
   consistencySuite,
 ];

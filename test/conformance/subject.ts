@@ -20,6 +20,8 @@ const OWN = [
   'erase',
   'export',
   'import',
+  'batch',
+  'freeze',
   'changes',
   'vector_search',
   'keyword_search',

@@ -51,10 +51,12 @@ const FEATURES = {
   import: true,
   changes: true,
   keys: false,
+  freeze: true,
 };
 const EMULATED = { scopes: 'tags', supports_audit: false, changes: false, users: false, stats: false };
 const PINECONE = {
   ...EMULATED,
+  freeze: false,
   keyword_search: false,
   idempotency: false,
   max_content_length: 9_000,

@@ -26,7 +26,7 @@ export interface LedgerOptions {
   readonly mostMemories?: number;
   /** The scope of all its memories, which its lists and searches ask for; unset: none. */
   readonly scope?: string;
-  /** Whether some adds have an `Idempotency-Key`; unset: yes. */
+  /** Whether some adds have an `Idempotency-Key`, which a move to another store does not take along. Default: true. */
   readonly keys?: boolean;
 }
 

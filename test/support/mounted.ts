@@ -121,6 +121,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     changes: undefined,
     changesHeld: undefined,
     webhooks: undefined,
+    freezing: undefined,
     stats: own.stats,
     backlog: own.backlog,
     queryVector: undefined,

@@ -116,6 +116,8 @@ export interface WireCapabilities {
     /** Our own: `GET /export`, `POST /import`. */
     readonly export: boolean;
     readonly import: boolean;
+    /** Our own: `/freeze`. */
+    readonly freeze: boolean;
     /** Our own: `/keys`. */
     readonly keys: boolean;
     /** Our own: `/webhooks`. */

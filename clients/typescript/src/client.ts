@@ -26,6 +26,8 @@ import type {
   ExportedMemory,
   ExportPage,
   ExportQuery,
+  Freeze,
+  FreezeState,
   Health,
   ImportResult,
   Key,
@@ -144,6 +146,21 @@ export class MemoryClient {
     { on_conflict, ...options }: ImportOptions = {},
   ): ApiPromise<{ results: ImportResult[] }> {
     return toPromise(this.#send(reading('POST', ['import'], { body: { memories, on_conflict } }), options));
+  }
+
+  /** Since when the store takes no changes, and who froze it. Throws `ScopeDeniedError` unless the key has the grant `admin:*`. */
+  frozen(options?: CallOptions): ApiPromise<FreezeState> {
+    return toPromise(this.#send(reading('GET', ['freeze']), options));
+  }
+
+  /** Stops all changes of memories on every gateway of this store. Throws `ScopeDeniedError`. */
+  freeze(options?: CallOptions): ApiPromise<Freeze> {
+    return toPromise(this.#send(reading('POST', ['freeze']), options));
+  }
+
+  /** Allows them again, and answers the freeze that ended. Throws `ScopeDeniedError`. */
+  unfreeze(options?: CallOptions): ApiPromise<Freeze> {
+    return toPromise(this.#send({ method: 'DELETE', path: ['freeze'], repeatable: true }, options));
   }
 
   /** Verbs, features and limits of the gateway. */

@@ -189,7 +189,9 @@ export type Action =
   | 'create_key'
   | 'revoke_key'
   | 'list_webhooks'
-  | `${'create' | 'delete' | 'test' | 'resume' | 'rotate'}_webhook`;
+  | `${'create' | 'delete' | 'test' | 'resume' | 'rotate'}_webhook`
+  | 'freeze'
+  | 'unfreeze';
 
 export interface AuditEntry {
   timestamp: string;
@@ -248,6 +250,8 @@ export interface ChangePage {
 }
 
 export interface ExportQuery {
+  /** Only these memories, at most 100. */
+  id?: string[];
   /** Only memories of this user. */
   user_id?: string;
   /** Only memories changed at or after this time. */
@@ -299,6 +303,8 @@ export interface Capabilities {
   verbs: Verb[];
   /** What makes the vectors; null: there are none. */
   embedding?: { model: string; dimensions: number } | null;
+  /** Since when the store takes no changes, because it is being moved; null: it takes them. */
+  frozen?: { since: string } | null;
   features: {
     vector_search: boolean;
     keyword_search: boolean;
@@ -322,6 +328,7 @@ export interface Capabilities {
     changes?: boolean;
     keys?: boolean;
     webhooks?: boolean;
+    freeze?: boolean;
     explain?: boolean;
     multi_user?: boolean;
     current?: boolean;
@@ -341,6 +348,18 @@ export interface MountedStore extends Pick<Capabilities, 'provider' | 'verbs' | 
   name: string;
   /** Its memories have this scope, or one below. */
   mount: string;
+}
+
+/** Null: the store is not frozen, or was not. */
+export interface Freeze {
+  since: string | null;
+  /** The name of the key. */
+  by: string | null;
+}
+
+export interface FreezeState extends Freeze {
+  /** For how many seconds an open transaction has held back the feed of changes; 0: none does. */
+  feed_held_seconds: number;
 }
 
 export interface Health {

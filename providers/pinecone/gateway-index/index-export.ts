@@ -85,20 +85,43 @@ export function withExport(inner: Provider, index: GatewayIndex): Provider {
   };
 }
 
+/** The record of each id, with its namespace. */
+async function recordsOf(index: GatewayIndex, all: readonly string[], call: Call): Promise<[string, string][]> {
+  const leads = await leadsOf(index, all, call);
+  return all.flatMap((id, i): [string, string][] => {
+    const record = leads[i] ?? (parseId(id) ? id : undefined);
+    return record === undefined ? [] : [[record, index.namespaces.of(parseId(record)?.userPart ?? '')]];
+  });
+}
+
 /** One page of ids of one namespace, then its records. */
 async function exportPart(
   index: GatewayIndex,
-  { after, user_id, since = '', vectors, limit }: ExportQuery,
+  { ids: wanted, ...query }: ExportQuery,
   call: Call,
 ): Promise<ExportPart> {
-  const { service, ids, namespaces, overlay, model } = index;
-  const userPart = user_id === undefined ? '' : ids.userPart(user_id);
-  const all = user_id === undefined ? await namespacesOf(index, call) : [namespaces.of(userPart)];
-  const [from = all[0] ?? '', token] = after?.split('\n') ?? [];
-  const prefix = userPrefix(userPart);
-  const page = await service.list(from, { prefix, limit: Math.min(limit, MAX_LISTED), token }, call);
-  const records = page.ids.length > 0 ? await service.fetch(from, page.ids, call) : new Map<string, never>();
-  const found = page.ids.flatMap((id): ExportedMemory[] => {
+  if (!wanted) return exportPage(index, query, call);
+  const items: ExportedMemory[] = [];
+  for (const [from, some] of grouped(await recordsOf(index, wanted, call), ([, namespace]) => namespace)) {
+    items.push(...(await readRecords(index, { ...query, from, ids: some.map(([id]) => id) }, call)));
+  }
+  return { items, next: undefined };
+}
+
+interface RecordsQuery extends Pick<ExportQuery, 'user_id' | 'since' | 'vectors'> {
+  /** The namespace. */
+  readonly from: string;
+  /** Those of records. */
+  readonly ids: readonly string[];
+}
+
+async function readRecords(
+  { service, overlay, model }: GatewayIndex,
+  { from, ids, user_id, since = '', vectors }: RecordsQuery,
+  call: Call,
+): Promise<ExportedMemory[]> {
+  const records = ids.length > 0 ? await service.fetch(from, ids, call) : new Map<string, never>();
+  return ids.flatMap((id): ExportedMemory[] => {
     const record = records.get(id);
     const written = overlay.get(id);
     const memory =
@@ -108,8 +131,22 @@ async function exportPart(
     const vectorOf = () => (memory === written?.memory ? written.vector : record && toVector(record));
     return [{ memory: outside(memory), vector: (vectors && vectorOf()) || null }];
   });
+}
+
+async function exportPage(
+  index: GatewayIndex,
+  { after, user_id, limit, ...query }: ExportQuery,
+  call: Call,
+): Promise<ExportPart> {
+  const { service, ids, namespaces } = index;
+  const userPart = user_id === undefined ? '' : ids.userPart(user_id);
+  const all = user_id === undefined ? await namespacesOf(index, call) : [namespaces.of(userPart)];
+  const [from = all[0] ?? '', token] = after?.split('\n') ?? [];
+  const prefix = userPrefix(userPart);
+  const page = await service.list(from, { prefix, limit: Math.min(limit, MAX_LISTED), token }, call);
+  const items = await readRecords(index, { ...query, user_id, from, ids: page.ids }, call);
   const next = page.next === undefined ? all[all.indexOf(from) + 1] : `${from}\n${page.next}`;
-  return { items: found, next };
+  return { items, next };
 }
 
 /** Compares in byte order. */

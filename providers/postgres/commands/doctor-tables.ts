@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Embedder, Finding, MaintenanceContext } from '#provider';
+import type { Embedder, Finding, Freeze, MaintenanceContext } from '#provider';
 import type { Options } from '../postgres-options.ts';
 import {
   analyserProblem,
@@ -16,6 +16,7 @@ import { isDistributed } from '../startup/distribute.ts';
 import { CHANGES, INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
 import { heldSeconds } from '../tables/change-feed.ts';
 import { conditions } from '../tables/conditions.ts';
+import { freezeText, toFreeze } from '../tables/freezing.ts';
 import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
 import { checkNodes, checkReachable } from './doctor-citus.ts';
 import {
@@ -61,6 +62,8 @@ export async function checkTables(
   // Everything below asks all nodes.
   if (lost.length > 0) return [...findings, ...lost];
   const names = { ...withVectorsIn(store?.column ?? 'embedding', initial), distributed };
+  const freeze = toFreeze((await read<{ state: string }>(freezeText(names)))[0]);
+  if (freeze) findings.push(warning('freeze', frozenSince(freeze)));
   if (store) findings.push(...(await checkStore(read, names, { store, version, embedder })));
   if (version >= INGESTION) findings.push(await checkIngestion(read, names, embedder !== undefined));
   if (version >= CHANGES) findings.push(await checkChanges(read, names));
@@ -81,6 +84,9 @@ export async function checkTables(
   const hidden = { from: names.memories, scope: 'scope', where: () => conditions() };
   return [...findings, ...(await findHidden(read, hidden, mounts))];
 }
+
+const frozenSince = ({ since, by }: Freeze): string =>
+  `the store takes no changes since ${since}: "${by}" froze it; "omp-gateway unfreeze" ends that`;
 
 const NEEDED = ['select', 'insert', 'update', 'delete'] as const;
 

@@ -28,6 +28,7 @@ import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createChangeFeed } from './change-feed.ts';
 import { shardOf } from './conditions.ts';
+import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
@@ -132,6 +133,7 @@ export async function openTables(
     ...createUserVerbs(names, run, audit !== undefined),
     ...createExport(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
     ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded) }),
+    freezing: createFreezing(names, { run, runWith }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
     webhooks,

@@ -1,5 +1,6 @@
 import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#provider';
 import type { Row, Run } from '../client/connections.ts';
+import { toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, inShards } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
@@ -58,16 +59,26 @@ export function createExport(
     return new Map(rows.map((row) => [row.id, row]));
   };
 
+  const shardsFor = async ({ ids, user_id }: Pick<ExportQuery, 'ids' | 'user_id'>, call: Call): Promise<Shard[]> => {
+    if (user_id !== undefined && names.distributed) return [[names.bucketOf(user_id)]];
+    shards ??= allShards(names, (text, values) => run(text, values, call));
+    if (!ids || !names.distributed) return shards;
+    const buckets = [...(await storedOf(ids, call)).values()].map((row) => row.bucket as number);
+    return (await shards).filter((shard) => buckets.some((bucket) => shard?.includes(bucket)));
+  };
+
   return {
-    async export({ after = '', user_id, since, vectors, limit, max_bytes }: ExportQuery, call): Promise<ExportPart> {
-      shards ??= allShards(names, (text, values) => run(text, values, call));
-      const { shard, id, next } = placeIn(
-        user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
-        after,
-      );
+    async export(
+      { after = '', ids, user_id, since, vectors, limit, max_bytes }: ExportQuery,
+      call,
+    ): Promise<ExportPart> {
+      const asked = await shardsFor({ ids, user_id }, call);
+      if (asked.length === 0) return { items: [], next: undefined };
+      const { shard, id, next } = placeIn(asked, after);
       const where = conditions(shard);
       where.and(inShards(names));
       where.and(`id > ${where.bind(id)}`);
+      if (ids) where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
       if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
       if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
       const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;

@@ -1,0 +1,244 @@
+import { setTimeout } from 'node:timers/promises';
+import { replaceFile } from '../move/export-file.ts';
+import { differenceText, sideOf, touchedSide } from '../move/follow.ts';
+import type { Store } from '../move/store.ts';
+import { type Comparison, compare, compareQueries, type QueryResult } from '../move/verify.ts';
+import type { MoveRequest } from './move-arguments.ts';
+import { applyNext, canFreeze, endOfFeed, type Following, hasFeed, placeOf, reconcile } from './move-following.ts';
+import type { Run } from './move-run.ts';
+import { memories, number } from './progress.ts';
+import { explainError, printable } from './terminal.ts';
+
+/** Queries that are compared. */
+const QUERIES = 10;
+/** Rounds before the freeze over a source without a feed, until nothing differs. */
+const ROUNDS = 5;
+/** Changes of the last page before the freeze, at most; while a page is applied, about as many come. It gives up after some pages. */
+const LITTLE = 20;
+const MAX_PAGES = 1_000;
+/** Milliseconds that the source stays frozen while an open transaction holds back its feed. */
+const HELD_MS = 30_000;
+const LOOK_MS = 50;
+/** Reasons, and differences, that are named. */
+const MAX_NAMED = 20;
+
+/** What a person can file. It has no contents. */
+interface Report {
+  readonly from: string;
+  readonly to: string;
+  readonly finished_at: string;
+  readonly verified: boolean;
+  /** Why not. */
+  readonly reasons: readonly string[];
+  /** From the request to freeze until B had everything and was compared. Null: the source cannot be frozen. */
+  readonly freeze: { readonly since: string; readonly milliseconds: number; readonly changes_applied: number } | null;
+  readonly changes_applied: number;
+  /** All memories, before the freeze. What differed then was still under way, and was compared again. */
+  readonly before_freeze: Pick<Comparison, 'counts' | 'hashes' | 'different'>;
+  /** What changed since then, or all if the source has no feed. */
+  readonly frozen: Pick<Comparison, 'counts' | 'hashes' | 'different'> | null;
+  /** In the freeze, by the lists of users; null: a store has none. */
+  readonly users: { readonly count: number; readonly memories: readonly [number, number] } | null;
+  readonly queries: {
+    readonly overlap: number | null;
+    readonly least: number;
+    readonly results: readonly QueryResult[];
+  };
+}
+
+/** Freezes the source, applies the rest, verifies, and says what to do. Returns the exit status. */
+export async function cutOver(
+  names: readonly [string, string],
+  following: Following,
+  request: MoveRequest,
+  run: Run,
+): Promise<number> {
+  const { source, target, state, rejected, users } = following;
+  // Throws before anything else if the key may not freeze.
+  const present = canFreeze(source) ? await source.client.frozen() : { since: null };
+  const isOthers = present.since !== null && !state.froze;
+  const before = await approach(following);
+  if (rejected.size > 0) {
+    run.end();
+    for (const [id, reason] of [...rejected].slice(0, MAX_NAMED))
+      run.say(`rejected ${printable(id)}: ${printable(reason)}`);
+    throw new Error(`${target.name} rejected ${memories(rejected.size)}; nothing was frozen`);
+  }
+  const started = performance.now();
+  const appliedBefore = following.applied;
+  try {
+    let since: string | null = null;
+    if (canFreeze(source)) {
+      state.froze = !isOthers;
+      await following.save();
+      since = (await source.client.freeze()).since;
+      run.say(`${source.name} is frozen: changes answer 503, reads go on.`);
+    }
+    if (since !== null && state.cursor !== null) await drain(following);
+    const verified = await verifyAll(following, before, request);
+    const milliseconds = Math.round(performance.now() - started);
+    const report: Report = {
+      ...{ from: source.name, to: target.name, finished_at: new Date().toISOString() },
+      ...{
+        verified: verified.reasons.length === 0,
+        freeze: since === null ? null : { since, milliseconds, changes_applied: following.applied - appliedBefore },
+      },
+      ...{ changes_applied: following.applied, before_freeze: summary(before), ...verified },
+    };
+    const file = (request.values.report as string | undefined) ?? 'omp-migrate-report.json';
+    await replaceFile(file, report, 2);
+    run.end();
+    if (request.values.json) run.terminal.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
+    if (!report.verified)
+      throw new NotTheSame(`the stores differ (${file} has the report): ${report.reasons.join('; ')}`);
+    // For the way back: what changes in the target from now on.
+    const cursor = hasFeed(target) ? await endOfFeed(target, following.signal) : null;
+    await placeOf([names[1], names[0]], users, request).write({
+      cursor,
+      copying: null,
+      mirror: false,
+      froze: false,
+      rejected: [],
+    });
+    if (!request.values.json) run.terminal.stdout.write(outcomeText(report, file, names));
+    return 0;
+  } catch (error) {
+    if (state.froze) await thaw(following, run);
+    if (!(error instanceof NotTheSame)) throw error;
+    run.say(`omp-gateway: ${error.message}`);
+    return 1;
+  }
+}
+
+class NotTheSame extends Error {}
+
+async function thaw(following: Following, run: Run): Promise<void> {
+  const { source, state } = following;
+  run.end();
+  try {
+    await source.client.unfreeze();
+    state.froze = false;
+    await following.save();
+    run.say(`${source.name} takes changes again.`);
+  } catch (error) {
+    run.say(`${source.name} may still be frozen (${explainError(error)}); run: omp-gateway unfreeze`);
+  }
+}
+
+/** Brings the target so close that little is left for the freeze. */
+async function approach(following: Following) {
+  following.touched = { ids: new Set(), users: new Set() };
+  let result = await reconcile(following, QUERIES);
+  if (following.state.cursor === null) {
+    for (let round = 1; result.different > 0 && round < ROUNDS; round++) result = await reconcile(following, QUERIES);
+  } else {
+    for (let round = 0; round < MAX_PAGES; round++) {
+      const { more, changes } = await applyNext(following, 0);
+      if (!more && changes.length <= LITTLE) break;
+    }
+  }
+  return result;
+}
+
+/** Applies the rest of the feed of a frozen source. Throws if an open transaction holds the feed back for long. */
+async function drain(following: Following): Promise<void> {
+  const { source, signal } = following;
+  const frozenAt = performance.now();
+  for (;;) {
+    // Asked first: once no transaction is older than the freeze, the feed has all changes.
+    const milliseconds = performance.now() - frozenAt;
+    const { feed_held_seconds } = await source.client.frozen({ signal });
+    while ((await applyNext(following, 0)).more);
+    if (1_000 * feed_held_seconds < milliseconds) return;
+    if (milliseconds > HELD_MS) {
+      const open = `open for ${feed_held_seconds.toFixed(0)} s`;
+      throw new Error(
+        `a transaction on the database server of ${source.name}, ${open}, holds back the feed; end it, and try again`,
+      );
+    }
+    await setTimeout(LOOK_MS, undefined, { signal });
+  }
+}
+
+async function verifyAll(
+  following: Following,
+  before: Awaited<ReturnType<typeof compare>>,
+  { overlap: least }: MoveRequest,
+): Promise<Pick<Report, 'reasons' | 'frozen' | 'users' | 'queries'>> {
+  const { source, target, users, touched = { ids: new Set(), users: new Set() }, signal, rejected } = following;
+  if (following.state.cursor === null) await reconcile(following);
+  const [a, b] = [source, target].map((store) =>
+    following.state.cursor === null ? sideOf(store, users) : touchedSide(store, touched, users, signal),
+  ) as [ReturnType<typeof sideOf>, ReturnType<typeof sideOf>];
+  const [frozen, counts, { overlap, results }] = await Promise.all([
+    compare(a, b, { most: MAX_NAMED }),
+    countsOf(source, target, users),
+    compareQueries(a, b, before.sample),
+  ]);
+  const different = counts?.different ?? [];
+  const reasons = [
+    ...frozen.differences.map(
+      (one) => `${printable(one.id)} of ${printable(one.user_id)}: ${printable(differenceText(one))}`,
+    ),
+    ...[...rejected].slice(0, MAX_NAMED).map(([id, reason]) => `rejected ${printable(id)}: ${printable(reason)}`),
+    ...different
+      .slice(0, MAX_NAMED)
+      .map(([user, x, y]) => `user ${printable(user)} has ${memories(x)} in A and ${number(y)} in B`),
+    ...(overlap !== null && overlap < least
+      ? [`only ${(100 * overlap).toFixed(1)} % of the ten best of the queries are the same`]
+      : []),
+  ];
+  return {
+    ...{ reasons, frozen: summary(frozen), queries: { overlap, least, results } },
+    users: counts && { count: counts.count, memories: counts.memories },
+  };
+}
+
+const summary = ({ counts, hashes, different }: Comparison) => ({ counts, hashes, different });
+
+/** Users and memories of both stores by their lists of users. Undefined: a store has no such list. */
+async function countsOf(source: Store, target: Store, wanted: readonly string[]) {
+  if (![source, target].every(({ capabilities }) => capabilities.features.users)) return null;
+  const [a, b] = (await Promise.all(
+    [source, target].map(async ({ client }) => {
+      const counts = new Map<string, number>();
+      for await (const { user_id, count } of client.users.list({ limit: 500 })) {
+        if (wanted.length === 0 || wanted.includes(user_id)) counts.set(user_id, count);
+      }
+      return counts;
+    }),
+  )) as [Map<string, number>, Map<string, number>];
+  const all = new Set([...a.keys(), ...b.keys()]);
+  const pairs = [...all].map((user) => [user, a.get(user) ?? 0, b.get(user) ?? 0] as const);
+  const sum = (side: 1 | 2) => pairs.reduce((total, pair) => total + pair[side], 0);
+  return {
+    count: all.size,
+    memories: [sum(1), sum(2)] as const,
+    different: pairs.filter(([, x, y]) => x !== y),
+  };
+}
+
+function outcomeText(
+  { before_freeze, frozen, freeze, queries, users }: Report,
+  file: string,
+  [from, to]: readonly [string, string],
+): string {
+  const share =
+    queries.overlap === null
+      ? ''
+      : `, ${(100 * queries.overlap).toFixed(1)} % of the results of ${queries.results.length} queries the same`;
+  const counted = users
+    ? `${memories(users.memories[1])} of ${number(users.count)} users`
+    : memories(before_freeze.counts[1]);
+  const again = frozen ? `, ${number(frozen.counts[0])} of them compared again in the freeze` : '';
+  const lines = [
+    `The stores are the same: ${counted}${again}${share}.`,
+    ...(freeze
+      ? [`Frozen for ${number(freeze.milliseconds)} ms so far. The report is in ${file}.`]
+      : [`The report is in ${file}.`]),
+    `Now start the gateways with ${to}.`,
+    ...(freeze ? [`${from} stays frozen. Once no gateway serves it any more: omp-gateway unfreeze ${from}`] : []),
+    `To keep it up to date: omp-gateway migrate ${to} ${from} --follow`,
+  ];
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,135 @@
+import { setTimeout } from 'node:timers/promises';
+import { createFollower } from '../move/follow.ts';
+import { pagesOf, type Store } from '../move/store.ts';
+import type { MoveRequest } from './move-arguments.ts';
+import { cutOver } from './move-cutover.ts';
+import {
+  applyNext,
+  behind,
+  canFreeze,
+  endOfFeed,
+  type Following,
+  type FollowState,
+  hasFeed,
+  placeOf,
+  reconcile,
+} from './move-following.ts';
+import { type Run, requireImport, vectorsText } from './move-run.ts';
+import { memories, number } from './progress.ts';
+
+/** Seconds that one request waits for a change. */
+const WAIT = 20;
+/** Milliseconds between two comparisons with a source without a feed. */
+const PAUSE_MS = 5_000;
+
+/** `omp-gateway migrate --follow` and `--cutover`. Returns the exit status. */
+export async function runFollow(names: readonly [string, string], request: MoveRequest, run: Run): Promise<number> {
+  const { values, filters, concurrency, perMinute } = request;
+  const { signal } = run;
+  const { users } = filters;
+  const saved = placeOf(names, users, request);
+  const last = values.restart ? undefined : await saved.read();
+  const [source, target] = [await run.open(names[0], 'from'), await run.open(names[1], 'to')];
+  requireTarget(target);
+  run.say(vectorsText(source.capabilities.embedding ?? null, target));
+  run.say(planOf(source, values.cutover === true));
+  const state = last ?? (await begin(source, target, { users, mirror: values.mirror === true, signal }));
+  const rejected = new Map(state.rejected);
+  // Of an interrupted copy it is not known how much is done.
+  const total = last ? undefined : await countOf(source, users);
+  const following: Following = {
+    ...{ source, target, users, state, rejected, signal, touched: undefined, applied: 0 },
+    follower: createFollower(source, target, {
+      ...{ users, rejected, concurrency, perMinute, signal },
+      stored: ({ stored, unchanged }) => state.copying && run.progress({ done: stored + unchanged, total, perMinute }),
+    }),
+    save: () => saved.write({ ...state, rejected: [...rejected] }),
+    progress: (page) =>
+      run.progress({ done: following.applied, behind: page ? behind(page) : { seconds: 0, left: 0 } }),
+  };
+  run.onStop(
+    () =>
+      `${memories(following.follower.counts.stored)} stored, ${number(following.applied)} changes applied; the same command goes on there`,
+  );
+  if (!last) await following.save();
+  await copyAll(following);
+  if (values.cutover) return cutOver(names, following, request, run);
+  if (state.froze)
+    run.say(`${source.name} is frozen by an earlier --cutover; repeat that, or: omp-gateway unfreeze ${names[0]}`);
+  run.say(`${target.name} follows ${source.name}, until this command is stopped.`);
+  for (;;) {
+    if (state.cursor !== null) await applyNext(following, WAIT);
+    else {
+      await reconcile(following);
+      await setTimeout(PAUSE_MS, undefined, { signal });
+    }
+  }
+}
+
+function requireTarget(target: Store): void {
+  requireImport(target);
+  const { verbs, frozen } = target.capabilities;
+  if (!verbs.includes('delete')) throw new Error(`${target.name} cannot delete memories`);
+  if (frozen) throw new Error(`${target.name} takes no changes since ${frozen.since}; first: omp-gateway unfreeze`);
+}
+
+/** What is about to happen, before it happens. */
+function planOf(source: Store, cutover: boolean): string {
+  const { name } = source;
+  const how = hasFeed(source)
+    ? `Changes come from the feed of ${name}.`
+    : `${name} has no feed of changes (features.changes is not true): all memories of both are compared again and again.`;
+  if (!cutover || (hasFeed(source) && canFreeze(source))) return how;
+  return canFreeze(source)
+    ? `${how} It is frozen while they are compared twice.`
+    : `${how} It cannot be frozen: stop everything that writes to it before you go on, or what is written meanwhile is missing.`;
+}
+
+async function begin(
+  source: Store,
+  target: Store,
+  {
+    users,
+    mirror,
+    signal,
+  }: { readonly users: readonly string[]; readonly mirror: boolean; readonly signal: AbortSignal },
+): Promise<FollowState> {
+  let isEmpty = true;
+  for await (const { memories } of pagesOf(target, { users, tags: [], vectors: false })) {
+    isEmpty = memories.length === 0;
+    if (!isEmpty) break;
+  }
+  if (!isEmpty && !mirror) {
+    throw new Error(
+      `${target.name} has memories already; --mirror makes it the same as ${source.name}, and deletes what only ${target.name} has`,
+    );
+  }
+  // Before the first copy: what changes from now on is applied after it.
+  const cursor = hasFeed(source) ? await endOfFeed(source, signal) : null;
+  return { cursor, copying: { user: 0 }, mirror: !isEmpty, froze: false, rejected: [] };
+}
+
+/** All memories of these users; undefined: the store does not count them. */
+async function countOf({ client, capabilities }: Store, users: readonly string[]): Promise<number | undefined> {
+  if (!capabilities.features.users) return undefined;
+  let total = 0;
+  for await (const { user_id, count } of client.users.list({ limit: 500 })) {
+    if (users.length === 0 || users.includes(user_id)) total += count;
+  }
+  return total;
+}
+
+async function copyAll(following: Following): Promise<void> {
+  const { source, state, users, follower, signal } = following;
+  if (!state.copying) return;
+  for await (const { memories, next } of pagesOf(source, { users, tags: [], vectors: true }, state.copying)) {
+    signal.throwIfAborted();
+    await follower.copy(memories);
+    if (!next) continue;
+    state.copying = next;
+    await following.save();
+  }
+  if (state.mirror) await reconcile(following);
+  state.copying = null;
+  await following.save();
+}

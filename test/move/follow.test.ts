@@ -1,0 +1,194 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { embeddingsServer } from '../embedding/embeddings-server.ts';
+import {
+  type Program,
+  type RunningGateway,
+  runProgram,
+  startGateway,
+  startProgram,
+  temporaryFolder,
+} from '../process/gateway.ts';
+import { eventually } from '../support/eventually.ts';
+import type { WireMemory } from '../support/wire.ts';
+import { all } from './all.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+
+type Gateway = Pick<RunningGateway, 'client' | 'url'>;
+const memoryGateway = (env: Record<string, string> = {}) => startGateway({ env: { OMP_PROVIDER: 'memory', ...env } });
+
+const files = () => ({ progress: join(folder, 'place.json'), report: join(folder, 'report.json') });
+const migrate = (a: Gateway, b: Gateway, ...more: readonly string[]) => {
+  const { progress, report } = files();
+  return ['migrate', a.url, b.url, '--progress', progress, '--report', report, ...more];
+};
+const start = (args: readonly string[]): Program => startProgram({ args });
+async function expectEnd(args: readonly string[], status = 0) {
+  const ended = await runProgram({ args });
+  expect(ended.status, `${args.join(' ')}\n${ended.stdout}${ended.stderr}`).toBe(status);
+  return ended;
+}
+const reportOf = () => JSON.parse(readFileSync(files().report, 'utf8'));
+
+const expectSame = (a: Gateway, b: Gateway) => eventually(async () => expect(await all(b)).toEqual(await all(a)));
+
+async function fill({ client }: Gateway, count: number) {
+  await client.batch(
+    Array.from({ length: count }, (_, n) => ({ user_id: `user ${n % 5}`, content: `note ${n}`, tags: [`t${n % 3}`] })),
+  );
+}
+
+/** One of each change. */
+async function change({ client }: Gateway, round: number) {
+  const added = await client.add({ user_id: 'user 1', content: `new ${round}`, scope: 'a/b', 'x-n': { round } });
+  const [first, second, third] = (await client.list({ user_id: 'user 2' })).items as [
+    WireMemory,
+    WireMemory,
+    WireMemory,
+  ];
+  await client.update(first.id, { content: `changed ${round}`, scope: `c/${round}` });
+  await client.remove(second.id);
+  const { embedding_model: _, status: __, ...whole } = third;
+  const imported = [
+    { ...whole, content: `imported over ${round}` },
+    { id: `own-${round}`, user_id: 'user 3', content: 'with an id', created_at: '2020-01-01T00:00:00.000Z' },
+  ];
+  expect((await client.tell('POST', '/import', { memories: imported, on_conflict: 'replace' })).status).toBe(200);
+  await client.add({ user_id: `erased ${round}`, content: 'soon gone' });
+  await client.tell('DELETE', `/users/erased%20${round}/memories`);
+  await client.add({ user_id: `erased ${round}`, content: 'after that' });
+  return added;
+}
+
+describe.each([
+  ['with a feed', {}],
+  ['without a feed', { OMP_AUDIT: 'off' }],
+])('a source %s', (_, env) => {
+  it('[Decision 53] is followed through every kind of change, also after kill -9, then frozen, verified, and followed back', async () => {
+    const [a, b] = [await memoryGateway(env), await memoryGateway(env)];
+    await fill(a, 60);
+    let follower = start(migrate(a, b, '--follow'));
+    await expectSame(a, b);
+    for (const round of [1, 2]) {
+      await change(a, round);
+      await expectSame(a, b);
+      follower.child.kill('SIGKILL');
+      await follower.ended;
+      // While nothing follows.
+      await change(a, 10 * round);
+      follower = start(migrate(a, b, '--follow'));
+    }
+    await expectSame(a, b);
+    follower.child.kill('SIGINT');
+    const stopped = await follower.ended;
+    expect(stopped.status).toBe(1);
+    expect(stopped.stderr).toMatch(/stopped: .* changes applied; the same command goes on there\n$/);
+    await change(a, 3);
+    const { stdout } = await expectEnd(migrate(a, b, '--cutover'));
+    expect(stdout).toContain(`Now start the gateways with ${b.url}.`);
+    expect(await all(b)).toEqual(await all(a));
+    const report = reportOf();
+    expect(report).toMatchObject({ from: a.url, to: b.url, verified: true, reasons: [], queries: { overlap: 1 } });
+    expect(report.queries.results).toHaveLength(10);
+    expect(report.frozen.hashes[0]).toBe(report.frozen.hashes[1]);
+    expect(report.users.memories).toEqual([(await all(a)).length, (await all(b)).length]);
+    expect(report.freeze.milliseconds).toBeGreaterThan(0);
+    // Contents stay in the stores.
+    expect(readFileSync(files().report, 'utf8')).not.toContain('note 1');
+    const rejected = await a.client.tell('POST', '/memories', { user_id: 'u', content: 'too late' });
+    expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([503, '2']);
+
+    // And back: the old store is kept up to date, without a copy.
+    await change(b, 4);
+    expect((await runProgram({ args: migrate(b, a, '--follow') })).stderr).toContain('omp-gateway unfreeze');
+    expect((await expectEnd(['unfreeze', a.url])).stdout).toContain('takes changes again; it was frozen since');
+    const back = start(migrate(b, a, '--follow'));
+    await expectSame(b, a);
+    await change(b, 5);
+    await expectSame(b, a);
+    back.child.kill('SIGINT');
+    await back.ended;
+    await expectEnd(migrate(b, a, '--cutover'));
+    expect(await all(a)).toEqual(await all(b));
+  });
+});
+
+describe('a cutover', () => {
+  it('[Decision 53] that finds a difference lets the source take changes again, and says why', async () => {
+    const embeddings = await embeddingsServer();
+    const vectors = { OMP_SEARCH_MODE: 'vector', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: embeddings.base_url };
+    const [a, b] = [await memoryGateway(), await memoryGateway(vectors)];
+    await a.client.batch(Array.from({ length: 30 }, (_, n) => ({ user_id: 'ana', content: `word${n}` })));
+    const { stderr } = await expectEnd(migrate(a, b, '--cutover'), 1);
+    expect(stderr).toContain(`${a.url} is frozen`);
+    expect(stderr).toMatch(/the stores differ .*report.json has the report\): only \d.* % of the ten best/);
+    expect(stderr).toContain(`${a.url} takes changes again.`);
+    expect(reportOf()).toMatchObject({ verified: false });
+    await a.client.add({ user_id: 'ana', content: 'goes on' });
+    // A freeze of somebody else stays.
+    await expectEnd(['freeze', a.url]);
+    await expectEnd(migrate(a, b, '--cutover'), 1);
+    expect((await a.client.ask('/freeze')).body).toMatchObject({ since: expect.any(String) });
+    await expectEnd(migrate(a, b, '--cutover', '--overlap', '0'));
+    await embeddings.close();
+  });
+
+  it('[Decision 53] does not begin while the target rejects memories', async () => {
+    const [a, b] = [await memoryGateway(), await memoryGateway({ OMP_MAX_REQUEST_BYTES: '20000' })];
+    const { id } = await a.client.add({ user_id: 'ana', content: 'x'.repeat(30_000) });
+    const { stderr } = await expectEnd(migrate(a, b, '--cutover'), 1);
+    expect(stderr).toContain(`rejected ${id}: `);
+    expect(stderr).toContain('rejected 1 memory; nothing was frozen');
+    await a.client.update(id, { content: 'short enough' });
+    await expectEnd(migrate(a, b, '--cutover'));
+    expect(await all(b)).toEqual(await all(a));
+  });
+
+  it('[Decision 53] needs an empty target, or deletes what only the target has if that is asked for', async () => {
+    const [a, b] = [await memoryGateway(), await memoryGateway()];
+    await fill(a, 20);
+    await fill(b, 10);
+    expect((await expectEnd(migrate(a, b, '--cutover'), 1)).stderr).toContain('--mirror');
+    expect(await all(b)).toHaveLength(10);
+    await expectEnd(migrate(a, b, '--cutover', '--mirror', '--user', 'user 1'));
+    expect((await b.client.list({ user_id: 'user 2' })).items).toHaveLength(2);
+    expect((await b.client.list({ user_id: 'user 1' })).items).toEqual(
+      (await a.client.list({ user_id: 'user 1' })).items,
+    );
+    await expectEnd(['unfreeze', a.url]);
+    await expectEnd(migrate(a, b, '--cutover', '--mirror', '--restart'));
+    expect(await all(b)).toEqual(await all(a));
+    expect(existsSync(files().report)).toBe(true);
+  });
+
+  it('[Decision 53] takes all memories, or those of users', async () => {
+    const [a, b] = [await memoryGateway(), await memoryGateway()];
+    for (const args of [
+      ['--scope', 'a/*'],
+      ['--tag', 't'],
+      ['--since', '2026-01-01'],
+    ]) {
+      expect((await expectEnd(migrate(a, b, '--follow', ...args), 2)).stderr).toContain('--follow moves all memories');
+    }
+    expect((await expectEnd(['migrate', a.url], 2)).stderr).toContain('expected A and B');
+    expect((await expectEnd(['freeze', 'nowhere'], 2)).stderr).toContain('is no store');
+  });
+});
+
+describe('a freeze', () => {
+  it('[Decision 53] shows in the capabilities, without who did it', async () => {
+    const a = await memoryGateway();
+    const frozen = async () => ((await a.client.ask('/capabilities')).body as { frozen: unknown }).frozen;
+    expect(await frozen()).toBe(null);
+    const { since } = JSON.parse((await expectEnd(['freeze', a.url, '--json'])).stdout);
+    await eventually(async () => expect(await frozen()).toEqual({ since }));
+    await expectEnd(['unfreeze', a.url]);
+    await eventually(async () => expect(await frozen()).toBe(null));
+    expect((await expectEnd(['unfreeze', a.url])).stdout).toContain('was not frozen');
+  });
+});
