@@ -25,8 +25,8 @@ export function insertChangeEntry(
 export const createAuditLog = (names: Names, run: Run): AuditLog => ({
   async record(entries, call) {
     await run(
-      `insert into ${names.auditLog} (bucket, node, left_scopes, ${COLUMNS.join(', ')})
-       select bucket, node, left_scopes::text[], ${COLUMNS.join(', ')} from unnest($1::int2[], $2::int2[], $3::text[], $4::timestamptz[],
+      `insert into ${names.auditLog} (bucket, node, xid, left_scopes, ${COLUMNS.join(', ')})
+       select bucket, node, case when node is not null then pg_current_xact_id() end, left_scopes::text[], ${COLUMNS.join(', ')} from unnest($1::int2[], $2::int2[], $3::text[], $4::timestamptz[],
          ${COLUMNS.slice(1).map((_, i) => `$${i + 5}::text[]`)}) as e (bucket, node, left_scopes, ${COLUMNS.join(', ')})`,
       [
         entries.map(({ user_id }) => storedBucket(names, user_id ?? '')),

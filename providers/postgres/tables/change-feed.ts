@@ -165,7 +165,7 @@ async function readPart(
   if (users) where.and(inShards(names));
   where.and(`node = ${bind(node)} and seq > ${bind(base)}::bigint`);
   where.and(
-    `(xid, seq) > (${bind(`${from.xid}`)}::xid8, ${bind(`${from.seq}`)}::bigint) and xid < ${bind(`${horizon}`)}::xid8`,
+    `xid >= ${bind(`${from.xid}`)}::xid8 and (xid, seq) > (${bind(`${from.xid}`)}::xid8, ${bind(`${from.seq}`)}::bigint) and xid < ${bind(`${horizon}`)}::xid8`,
   );
   const scoped = part(where, (inner) => {
     whereWithin(inner, within);
