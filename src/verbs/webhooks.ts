@@ -25,8 +25,6 @@ async function webhooksOfAdmin(access: Access, call: Call): Promise<Webhooks> {
   return access.webhooks as Webhooks;
 }
 
-const unknown = () => new OmpError('not_found', 'no webhook has this id');
-
 /** What the work answers about a webhook; throws `not_found` if there is none. */
 async function about<Result>(
   id: string,
@@ -36,7 +34,7 @@ async function about<Result>(
 ): Promise<Result> {
   const webhooks = await webhooksOfAdmin(access, call);
   const result = isStorable(id) && id.length <= LIMITS.id ? await work(webhooks) : undefined;
-  if (result === undefined) throw unknown();
+  if (result === undefined) throw new OmpError('not_found', 'no webhook has this id');
   return result;
 }
 

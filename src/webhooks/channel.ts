@@ -135,7 +135,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   const stop = async (state: 'gone' | 'given_up' | 'lost'): Promise<void> => {
     if (ended) return;
     ended = true;
-    outcome = { state, undelivered: window.length + (state === 'lost' ? 0 : await countRest()) };
+    outcome = { state, undelivered: window.undelivered + (state === 'lost' ? 0 : await countRest()) };
     log.error({ webhook_id: id, state, undelivered: outcome.undelivered }, 'a webhook is not delivered any more');
     saving.in(0);
   };
@@ -166,7 +166,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
 }
 
 /** A function that tells whether a change is one of the webhook's. */
-export function matcherOf({
+function matcherOf({
   users,
   scope,
   actions,

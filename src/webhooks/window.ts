@@ -36,7 +36,8 @@ export interface Window<Item extends Pending> {
   readonly isFull: boolean;
   /** The change after the cursor; undefined: everything that was read is delivered. */
   readonly first: Item | undefined;
-  readonly length: number;
+  /** Changes that were read and not delivered. */
+  readonly undelivered: number;
   /** Adds what was read. `next`: the cursor after it, and after changes that are outside the filter. */
   add(items: readonly Item[], next: string): void;
   /** The oldest change that may be sent now: of each user one at a time, in order. It counts as sending. */
@@ -96,8 +97,8 @@ export function createWindow<Item extends Pending>(
     get first() {
       return items[0];
     },
-    get length() {
-      return items.length;
+    get undelivered() {
+      return items.filter(({ state }) => state !== 'delivered').length;
     },
     add(more, next) {
       readUntil = next;

@@ -52,8 +52,9 @@ const FEATURES = {
   changes: true,
   keys: false,
   freeze: true,
+  webhooks: true,
 };
-const EMULATED = { scopes: 'tags', supports_audit: false, changes: false, users: false, stats: false };
+const EMULATED = { scopes: 'tags', supports_audit: false, changes: false, webhooks: false, users: false, stats: false };
 const PINECONE = {
   ...EMULATED,
   freeze: false,
@@ -75,7 +76,12 @@ const CASES: readonly Case[] = [
   { provider: 'memory', mode: 'hybrid' },
   { provider: 'memory', mode: 'vector', features: { keyword_search: false } },
   { provider: 'memory', mode: 'keyword', features: { vector_search: false, map: false } },
-  { provider: 'memory', mode: 'hybrid', audited: false, features: { supports_audit: false, changes: false } },
+  {
+    provider: 'memory',
+    mode: 'hybrid',
+    audited: false,
+    features: { supports_audit: false, changes: false, webhooks: false },
+  },
   { provider: 'memory', mode: 'hybrid', options: { scopes: 'none' }, features: EMULATED },
   { provider: 'postgres', mode: 'hybrid', features: { keys: true } },
   { provider: 'postgres', mode: 'vector', features: { keyword_search: false, keys: true } },
@@ -83,7 +89,7 @@ const CASES: readonly Case[] = [
     provider: 'postgres',
     mode: 'keyword',
     audited: false,
-    features: { vector_search: false, supports_audit: false, changes: false, keys: true, map: false },
+    features: { vector_search: false, supports_audit: false, changes: false, webhooks: false, keys: true, map: false },
   },
   { provider: 'pinecone', mode: 'hybrid', features: PINECONE },
   { provider: 'pinecone', mode: 'vector', audited: false, features: PINECONE },
@@ -139,6 +145,7 @@ describe('the capability document', () => {
       import: false,
       changes: false,
       keys: false,
+      webhooks: false,
       explain: false,
       current: false,
       multi_user: false,

@@ -58,9 +58,9 @@ describe('a schema of version 1', () => {
       const first = await store.open();
       const memory = await first.add({ input: memoryOf('u', 'made by the first version', { scope: 'a/b' }) }, call);
       await first.close();
-      const { auditLog, logStarts, onceKeys, apiKeys, rateLimits, ingestion, migrations } = store.names;
+      const { auditLog, logStarts, onceKeys, apiKeys, rateLimits, webhooks, ingestion, migrations } = store.names;
       await store.sql(
-        `drop table ${auditLog}, ${logStarts}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${ingestion}; delete from ${migrations} where version > 1;
+        `drop table ${auditLog}, ${logStarts}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${webhooks}, ${ingestion}; delete from ${migrations} where version > 1;
          alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column, drop bucket_secret, drop log_origin, drop log_base;
          alter table ${store.names.memories} drop bucket; alter table ${store.names.largeUsers} drop bucket;
          drop index ${store.names.schema}.memories_user_tags, ${store.names.schema}.memories_valid_to; create index memories_tags on ${store.names.memories} using gin (tags)`,
@@ -77,6 +77,7 @@ describe('a schema of version 1', () => {
         { version: 7, name: 'buckets' },
         { version: 8, name: 'keys of batches' },
         { version: 9, name: 'changes' },
+        { version: 10, name: 'webhooks' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);

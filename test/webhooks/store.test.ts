@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { StoredWebhook, WebhookStore } from '#contract';
-import { openStore, type TestDatabase } from '../postgres/store.ts';
+import { memoryOf, openStore, type TestDatabase } from '../postgres/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { call, openMemoryStore } from './gateway.ts';
 
 const webhook = (id: string, changes: Partial<StoredWebhook> = {}): StoredWebhook => ({
@@ -115,4 +116,33 @@ describe.each(['memory', 'postgres'])('[Decision 52] the webhooks of %s', (kind)
     if (database) expect(ids.sort()).toEqual(Array.from({ length: 9 }, (_, n) => `wh_${n + 1}`));
     else expect(new Set(ids).size).toBe(9);
   });
+});
+
+it('[Decision 52] the key of a change, of which the id of its event is made, is the same however the feed is read', async () => {
+  const database = await openStore();
+  try {
+    const { add, changes } = await database.open({ mode: 'keyword' });
+    for (let n = 0; n < 12; n++) await add({ input: memoryOf(`user ${n % 5}`, 'x') }, call);
+    const readBy = async (limit: number, users: readonly string[] | null = null): Promise<string[]> => {
+      const keys: string[] = [];
+      for (let after: string | undefined, more = true; more; ) {
+        const part = (await changes?.({ after, limit, users, within: null }, call)) ?? {
+          changes: [],
+          next: '',
+          more: false,
+        };
+        keys.push(...part.changes.map(({ key }) => key));
+        ({ next: after, more } = part);
+      }
+      return keys;
+    };
+    await eventually(async () => expect(await readBy(100)).toHaveLength(12));
+    const keys = new Set(await readBy(100));
+    expect(keys.size).toBe(12);
+    expect(new Set(await readBy(1))).toEqual(keys);
+    for (let n = 0; n < 5; n++) for (const key of await readBy(2, [`user ${n}`])) expect(keys.delete(key)).toBe(true);
+    expect(keys.size).toBe(0);
+  } finally {
+    await database.close();
+  }
 });

@@ -132,11 +132,10 @@ export async function openTables(
     }),
     ...createUserVerbs(names, run, audit !== undefined),
     ...createExport(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
-    ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded) }),
+    ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded), webhooks }),
     freezing: createFreezing(names, { run, runWith }),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
-    webhooks,
     ping: async (call) => void (await run('select 1', [], call)),
     stats: db.stats,
     ...(ingestion && { ingestion, backlog: (call) => backlogOf(names, run, call) }),
