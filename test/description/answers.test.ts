@@ -8,6 +8,7 @@ import { createApp } from '../../src/http/app.ts';
 import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
+import { call } from '../support/requests.ts';
 import type { FullStore, Store } from '../support/stores.ts';
 import { APP_LIMITS, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import { ERRORS, MAX_BODY_BYTES, type WireAudit } from '../support/wire.ts';
@@ -75,6 +76,7 @@ describe('every response is documented', () => {
         const name = `${endpoint.method} ${endpoint.path}`;
         seen.add(`${name} ${codeOf(reply) ?? reply.status}`);
         await check(reply, endpoint, name, condition);
+        await subject.provider.freezing?.unfreeze(call);
       }
       await close();
     });
@@ -95,6 +97,29 @@ describe('every response is documented', () => {
       seen.add(`${name} ${reply.status}`);
       await check(reply, endpoint, name, 'none');
     }
+    await close();
+  });
+
+  it('[Decision 53] and in a frozen store', async () => {
+    const { client, close } = await openUnder('none');
+    const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u2' });
+    const memory = { user_id: 'u2', content: 'x' };
+    const moved = { ...memory, id: 'own', created_at: '2026-03-01T09:30:00.000Z' };
+    await client.tell('POST', '/freeze');
+    for (const [operationId, reply] of [
+      ['addMemory', await client.tell('POST', '/memories', memory)],
+      ['addMemories', await client.tell('POST', '/memories/batch', { memories: [memory] })],
+      ['updateMemory', await client.tell('PATCH', client.byId(id), { content: 'y' })],
+      ['deleteMemory', await client.tell('DELETE', client.byId(id))],
+      ['eraseUser', await client.tell('DELETE', '/users/u2/memories')],
+      ['importMemories', await client.tell('POST', '/import', { memories: [moved] })],
+    ] as const) {
+      const endpoint = withId(operationId);
+      const name = `${endpoint.method} ${endpoint.path}`;
+      seen.add(`${name} ${reply.status}`);
+      await check(reply, endpoint, name, 'none');
+    }
+    await client.tell('DELETE', '/freeze');
     await close();
   });
 
@@ -200,7 +225,7 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
     const once = parameters.some(({ name }) => name === 'Idempotency-Key');
     return client.tell(method, path, body, once ? { 'idempotency-key': condition } : {});
   }
-  if (method === 'DELETE') return client.tell(method, path);
+  if (method !== 'GET') return client.tell(method, path);
   const inQuery = parameters.filter((parameter) => parameter.in === 'query' && parameter.example !== undefined);
   if (condition === 'invalid_request') return client.ask(path, { limit: 'x' });
   return client.ask(path, Object.fromEntries(inQuery.map(({ name, example }) => [name, String(example)])));
@@ -297,5 +322,12 @@ function alter(provider: Store, condition: Condition): Store {
   ];
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));
   const keys = { ...oneKey(), list: fail, create: fail, revoke: fail };
-  return { ...provider, ...failing, keys, ...(provider.audit && { audit: { ...provider.audit, read: fail } }) };
+  const freezing = { current: fail, freeze: fail, unfreeze: fail };
+  return {
+    ...provider,
+    ...failing,
+    keys,
+    freezing,
+    ...(provider.audit && { audit: { ...provider.audit, read: fail } }),
+  };
 }
