@@ -143,6 +143,7 @@ export const importMemories = verb({
     example: { memories: [exportedExample], on_conflict: 'skip' },
   },
   needs: ['import'],
+  writes: true,
   feature: 'import',
   async run({ memories, on_conflict }, access, call) {
     const { max_record_bytes } = access;

@@ -40,6 +40,7 @@ const common = {
   input: z.object({}),
   needs: ['freezing'],
   feature: 'freeze',
+  errors: ['unsupported_capability'],
   consistent: false,
   tag: 'store',
 } as const;

@@ -86,7 +86,9 @@ export async function moveUnderLoad(
   for (const [i, next] of places.slice(1).entries()) {
     const [a, b] = [places[i] as Moving, next];
     const report = join(folder, 'report.json');
-    const args = ['migrate', a.url, b.url, '--progress', join(folder, 'place.json'), '--report', report];
+    // One for both directions.
+    const place = join(folder, [a.name, b.name].sort().join('-'));
+    const args = ['migrate', a.url, b.url, '--progress', place, '--report', report];
     // A store that was moved before is frozen, and needs an empty start only the first time.
     if (places.slice(0, i + 1).includes(b)) expect((await runProgram({ args: ['unfreeze', b.url] })).status).toBe(0);
     const follow = () => startProgram({ args: [...args, '--follow'] });

@@ -21,6 +21,7 @@ it('a gate exposes the public facts of a store, and no access to memories', asyn
     description: document({ ...store, webhooks: undefined }, 60),
     hasEtag: expect.any(Function),
     session: expect.any(Function),
+    state: expect.any(Function),
     metrics: expect.any(Function),
     ping: expect.any(Function),
     feed: expect.any(Object),

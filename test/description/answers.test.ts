@@ -88,6 +88,7 @@ describe('every response is documented', () => {
         const name = `${endpoint.method} ${endpoint.path}`;
         seen.add(`${name} ${codeOf(reply) ?? reply.status}`);
         await check(reply, endpoint, name, condition);
+        await subject.provider.freezing?.unfreeze(call);
       }
       await close();
     });
@@ -108,6 +109,29 @@ describe('every response is documented', () => {
       seen.add(`${name} ${reply.status}`);
       await check(reply, endpoint, name, 'none');
     }
+    await close();
+  });
+
+  it('[Decision 53] and in a frozen store', async () => {
+    const { client, close } = await openUnder('none');
+    const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u2' });
+    const memory = { user_id: 'u2', content: 'x' };
+    const moved = { ...memory, id: 'own', created_at: '2026-03-01T09:30:00.000Z' };
+    await client.tell('POST', '/freeze');
+    for (const [operationId, reply] of [
+      ['addMemory', await client.tell('POST', '/memories', memory)],
+      ['addMemories', await client.tell('POST', '/memories/batch', { memories: [memory] })],
+      ['updateMemory', await client.tell('PATCH', client.byId(id), { content: 'y' })],
+      ['deleteMemory', await client.tell('DELETE', client.byId(id))],
+      ['eraseUser', await client.tell('DELETE', '/users/u2/memories')],
+      ['importMemories', await client.tell('POST', '/import', { memories: [moved] })],
+    ] as const) {
+      const endpoint = withId(operationId);
+      const name = `${endpoint.method} ${endpoint.path}`;
+      seen.add(`${name} ${reply.status}`);
+      await check(reply, endpoint, name, 'none');
+    }
+    await client.tell('DELETE', '/freeze');
     await close();
   });
 
@@ -326,11 +350,13 @@ function alter(provider: Store, condition: Condition): Store {
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));
   const keys = { ...oneKey(), list: fail, create: fail, revoke: fail };
   const webhooks = { ...provider.webhooks, list: fail, find: fail, create: fail, change: fail, delete: fail };
+  const freezing = { current: fail, freeze: fail, unfreeze: fail };
   return {
     ...provider,
     ...failing,
     keys,
     webhooks: webhooks as unknown as WebhookStore,
+    freezing,
     ...(provider.audit && { audit: { ...provider.audit, read: fail } }),
   };
 }

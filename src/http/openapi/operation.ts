@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
-import { beginAnew, type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, versionChanged } from '#contract';
+import { beginAnew, type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, storeFrozen, versionChanged } from '#contract';
 import { ErrorFields, IDEMPOTENCY_KEY } from '../../verbs/fields.ts';
 import type { Verb } from '../../verbs/verb.ts';
 import { STATUS, toEnvelope } from '../error-envelope.ts';
@@ -35,6 +35,8 @@ interface ApiOperation {
   readonly success: { readonly status: 200 | 201 | 204; readonly description: string; readonly body?: Body };
   /** A response that is neither a success nor an error of the protocol. */
   readonly otherwise?: { readonly status: 304 | 410 | 412 | 503; readonly description: string; readonly body?: Body };
+  /** Whether a frozen store rejects it. */
+  readonly writes?: boolean;
   /** Whether the answer is one memory, which has an `ETag`. */
   readonly tagged?: boolean;
   readonly errors: readonly ErrorCode[];
@@ -66,6 +68,7 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
     },
     ...('if_match' in headers && { otherwise: VERSION_CHANGED }),
     ...('last_event_id' in headers && { otherwise: CURSOR_GONE }),
+    ...(verb.writes && { writes: true }),
     ...(reads && { otherwise: { status: 304, description: 'The client has this version.' } }),
     errors: [
       ...errors,
@@ -91,7 +94,7 @@ export const publicOperation = (spec: ApiOperation): ZodOpenApiOperationObject =
 });
 
 const operation = (
-  { id, summary, description, success, otherwise, tagged, errors, ...spec }: ApiOperation,
+  { id, summary, description, success, otherwise, writes, tagged, errors, ...spec }: ApiOperation,
   consistent: boolean,
 ): ZodOpenApiOperationObject => ({
   operationId: id,
@@ -114,6 +117,17 @@ const operation = (
         description: otherwise.description,
         headers: responseHeaders({ errors, consistent, tagged: otherwise.status === 304 || otherwise.status === 412 }),
         ...(otherwise.body && { content: contentOf(otherwise.body) }),
+      },
+    }),
+    ...(writes && {
+      503: {
+        description: '`provider_error`: the store takes no changes, because it is being moved.',
+        // With a time to come back.
+        headers: responseHeaders({ errors, consistent }, ['rate_limited']),
+        content: contentOf({
+          schema: ErrorEnvelope,
+          example: toEnvelope(storeFrozen('postgres', '2026-03-01T09:30:00.000Z'), EXAMPLE_REQUEST_ID),
+        }),
       },
     }),
     ...failures({ errors, consistent }),
