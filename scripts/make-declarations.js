@@ -58,7 +58,7 @@ function read(module) {
   return { statements, exported, imports };
 }
 
-/** The compiler begins each statement, and the comment before it, in the first column. */
+/** The compiler begins each statement, and the comment before it, in the first column. Comments within a list would be there too. */
 function statementsOf(text) {
   const statements = [];
   let comment = '';

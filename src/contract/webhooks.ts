@@ -2,19 +2,19 @@ import type { Call } from './call.ts';
 
 /** How one attempt to deliver a change ended. */
 export const DELIVERY_OUTCOMES = [
-  /** A status from 200 to 299. */
+  // A status from 200 to 299.
   'delivered',
-  /** Another status, redirects included. */
+  // Another status, redirects included.
   'rejected',
-  /** Status 410: the receiver wants nothing more. */
+  // Status 410: the receiver wants nothing more.
   'gone',
-  /** No status before the deadline. */
+  // No status before the deadline.
   'timeout',
-  /** No connection, or no answer in HTTP. */
+  // No connection, or no answer in HTTP.
   'unreachable',
-  /** The name of the receiver leads to an address that is not allowed. */
+  // The name of the receiver leads to an address that is not allowed.
   'address_denied',
-  /** The stored secret cannot be decrypted. */
+  // The stored secret cannot be decrypted.
   'secret_unreadable',
 ] as const;
 export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
