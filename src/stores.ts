@@ -3,8 +3,8 @@ import { auditOptions, embeddingOptions, providerOptions } from './config/config
 import { errorInStore } from './config/mounted-stores.ts';
 import { type Config, isBuiltIn, type StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
-import { unopenedStore } from './core/late-store.ts';
 import { mountStores } from './core/mounts.ts';
+import { unopenedStore } from './core/unopened-store.ts';
 import type { MountedStore, Store } from './core/with-embedder.ts';
 import { type Protect, startEmbedder } from './embedding/open.ts';
 import { nameOf, openProvider } from './registry.ts';

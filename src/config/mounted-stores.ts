@@ -8,6 +8,10 @@ import type { Input, Reading } from './mistakes.ts';
 import { SETTINGS, STORE_SETTINGS, settingFor } from './schema-reader.ts';
 import { type Config, type configSchema, type StoreConfig, storeSchema } from './settings.ts';
 
+/*
+ * Reads `stores`. Which settings a store may have is `storeSchema` in settings.ts.
+ */
+
 /** One store as it is written. */
 export interface ReadStore {
   readonly name: string;

@@ -1,4 +1,4 @@
-/** A caller and its grants: what they are and how they are parsed. `access.ts` applies them to every verb. */
+/** A caller and its grants: what they are and how they are parsed. `access.ts` decides by them which memories it may see and change. */
 import { type Call, type Caller, invalidRequest, MAX_SCOPE_LENGTH, OmpError, type Within } from '#contract';
 
 /**

@@ -4,7 +4,7 @@ import { atMount, hiding } from './mount.ts';
 import type { MountedStore, Store } from './with-embedder.ts';
 
 /*
- * The stores of a gateway side by side, and how several are asked at once (Decisions 48 and 49).
+ * The stores of a gateway side by side (Decision 48). `optional-stores.ts` asks several at once.
  */
 
 /** One of the stores. */
@@ -118,66 +118,6 @@ export function partsWith<Member extends keyof Store>(
   }
   return able as PartWith<Member>[];
 }
-
-/** What one of several stores answered. */
-export interface PartResult<Asked extends Part, Result> {
-  readonly part: Asked;
-  readonly result: Result;
-}
-
-/** Asks all parts at once. Leaves out optional stores that fail or are slow, and has the answer name them. */
-export async function askAll<Asked extends Part, Result>(
-  parts: readonly Asked[],
-  call: Call,
-  work: (part: Asked, call: Call) => Promise<Result>,
-): Promise<PartResult<Asked, Result>[]> {
-  const results = await Promise.all(parts.map((part) => ask(part, call, work)));
-  return results.filter((one) => one !== undefined);
-}
-
-/** Asks one of the stores that make up an answer; undefined: it is optional, and the answer names it as left out. */
-export async function ask<Asked extends Part, Result>(
-  part: Asked,
-  call: Call,
-  work: (part: Asked, call: Call) => Promise<Result>,
-): Promise<PartResult<Asked, Result> | undefined> {
-  if (part.required) return { part, result: await work(part, callOf(part, call)) };
-  try {
-    return { part, result: await inShare(part.name, callOf(part, call), (own) => work(part, own)) };
-  } catch (error) {
-    if (call.aborted || !isOutage(error)) throw error;
-    call.leaveOut('x-partial', part.name);
-    return undefined;
-  }
-}
-
-const isOutage = (error: unknown): boolean =>
-  error instanceof OmpError && (error.code === 'provider_error' || error.code === 'rate_limited');
-
-/** The part of a request's remaining time that an optional store may take. */
-const SHARE = 0.5;
-
-/** Runs the work with a deadline before that of the request, so that the others can still answer. */
-async function inShare<Result>(name: string, call: Call, work: (call: Call) => Promise<Result>): Promise<Result> {
-  if (call.deadline === undefined) return work(call);
-  const own = new Call(call.requestId, call.caller);
-  own.trace = call.trace;
-  own.consistency = call.consistency;
-  const timer = setTimeout(() => own.abort(tooSlow(name)), SHARE * (call.deadline - performance.now()));
-  const stop = call.onAbort(() => own.abort(call.signal.reason));
-  try {
-    return await own.unlessAborted(work(own));
-  } finally {
-    clearTimeout(timer);
-    stop();
-  }
-}
-
-const tooSlow = (provider: string) =>
-  new OmpError('provider_error', `the store ${provider} took longer than its share of the request's time`, {
-    provider,
-    down: true,
-  });
 
 /** The tokens of the stores in the token of a client, by name; that of the root store has the empty one. */
 const tokensOf = new WeakMap<Consistency, Map<string, string>>();

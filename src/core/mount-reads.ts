@@ -21,7 +21,8 @@ import { roundScore } from '#ranking';
 import { upToBytes } from '#toolbox';
 import { malformed, NO_TIME } from './cursor.ts';
 import { partsOfScore, type StoreParts } from './explain.ts';
-import { ask, askAll, type Part, type PartWith, partsWith } from './mount-parts.ts';
+import { type Part, type PartWith, partsWith } from './mount-parts.ts';
+import { ask, askAll } from './optional-stores.ts';
 import type { TextQuery } from './with-embedder.ts';
 
 /*
@@ -54,7 +55,7 @@ function merge<Item>(lists: readonly (readonly Item[])[], order: (a: Item, b: It
 
 const later = (a: string, b: string): number => (a === b ? 0 : a > b ? -1 : 1);
 
-/** The time that a store's memories have in merged lists: without creation times, they come last. */
+/** The time that a store's memories have in merged lists: without creation times, that of `NO_TIME`. */
 const timeIn = ({ store }: Part, { created_at }: Pick<Memory, 'created_at'>): string =>
   store.capabilities.temporal ? created_at : NO_TIME;
 
@@ -105,14 +106,14 @@ function pageAfter({ after, ...query }: ListQuery, part: Part, partOf: PartOfId)
   return { ...query, until: query.until !== undefined && query.until < latest ? query.until : latest };
 }
 
-/** `Store.search` for several users embeds a text once for each embedder, and so does a request. */
-const vectorsOf = new WeakMap<Call, { readonly text: string; readonly byEmbedder: Map<unknown, Promise<Vector>> }>();
+/** A search of several users searches once for each: the text is embedded once for each embedder of a request. */
+const queryVectors = new WeakMap<Call, { readonly text: string; readonly byEmbedder: Map<unknown, Promise<Vector>> }>();
 
 function queryVector({ embedder, store }: Part, text: string, call: Call): Promise<Vector> | undefined {
   if (!embedder) return undefined;
-  const known = vectorsOf.get(call);
+  const known = queryVectors.get(call);
   const ofText = known?.text === text ? known : { text, byEmbedder: new Map<unknown, Promise<Vector>>() };
-  vectorsOf.set(call, ofText);
+  queryVectors.set(call, ofText);
   const compute = () => store.queryVector?.({ text }, call) ?? Promise.resolve(null);
   // Another store's circuit breaker may be the reason of a failure.
   const vector = ofText.byEmbedder.get(embedder)?.catch(compute) ?? compute();
@@ -120,7 +121,7 @@ function queryVector({ embedder, store }: Part, text: string, call: Call): Promi
   return vector;
 }
 
-/** By weighted score, then in list order. The query is embedded once for each embedder. */
+/** By weighted score, then by time and in the order of stores. The query is embedded once for each embedder. */
 export async function searchParts(parts: readonly Part[], query: TextQuery, call: Call): Promise<SearchHit[]> {
   const { text, within, scope, explain, limit, max_bytes } = query;
   const asked = partsWith(parts, 'search', { within, scopes: scope === undefined ? null : [`${scope}*`] }, call);

@@ -25,8 +25,8 @@ import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './error-envelope.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
-import { callMiddleware, type Env } from './request.ts';
-import { limitUnreadBody, verbRoutes } from './verb-routes.ts';
+import { callMiddleware, type Env, limitUnreadBody } from './request.ts';
+import { verbRoutes } from './verb-routes.ts';
 
 export interface AppOptions {
   /** Routes get no provider, only the session of their caller. */

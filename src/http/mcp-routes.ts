@@ -6,8 +6,8 @@ import { inProcess } from '../mcp/tools.ts';
 import { fits, isStorable, LIMITS } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { reportError } from './error-envelope.ts';
-import type { Env } from './request.ts';
-import { readHeader, readJson } from './verb-routes.ts';
+import { type Env, readJson } from './request.ts';
+import { readHeader } from './verb-routes.ts';
 
 export interface McpRoutesOptions {
   readonly gate: Gate;

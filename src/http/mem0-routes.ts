@@ -9,8 +9,7 @@ import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import { batchTooLarge, type WireMemory } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
-import type { Env } from './request.ts';
-import { readJson } from './verb-routes.ts';
+import { type Env, readJson } from './request.ts';
 
 export interface Mem0Options {
   /** What happens to an add that leaves it to mem0 to extract facts (`infer`, its default). */

@@ -1,13 +1,12 @@
-import { type Context, type Handler, Hono, type MiddlewareHandler } from 'hono';
+import { type Context, type Handler, Hono } from 'hono';
 import { invalidRequest, OmpError } from '#contract';
-import { requireBounds } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { etagOf, namesEtag } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
 import { itemError } from './error-envelope.ts';
-import type { Env } from './request.ts';
+import { type Env, readJson } from './request.ts';
 
 /** A route for each verb: makes the input from the request, runs the verb, and answers. */
 export function verbRoutes({ hasEtag }: Pick<Gate, 'hasEtag'>, maxRequestBytes: number): Hono<Env> {
@@ -90,109 +89,6 @@ function withItemErrors(c: Context<Env>, output: object): object {
   if (!results?.some(({ error }) => error instanceof OmpError)) return output;
   return { results: results.map((one) => (one.error instanceof OmpError ? { error: itemError(one.error, c) } : one)) };
 }
-
-/** How long the rest of an oversized upload is read and discarded, so that its sender gets the response, not a reset. */
-const DISCARD_MS = 2_000;
-
-/** Limit for the bytes of all request bodies that this process receives at once: several gateways in it share its memory. */
-const MAX_RECEIVING_BYTES = 256 * 1024 * 1024;
-let receiving = 0;
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-/**
- * The request's JSON body. The size limit applies to the bytes that arrive, whatever Content-Length says, and before
- * anything is parsed (SPEC, Limits); that for its values before anything reads them. The content type must be JSON: a web
- * page of another origin cannot send that without a preflight request, so a site that a developer visits cannot write to a
- * gateway on the developer's machine.
- */
-export async function readJson(c: Context<Env>, maxBytes: number, maxValues?: number): Promise<unknown> {
-  const bytes = await readBytes(c, maxBytes);
-  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')) {
-    throw invalidRequest('Content-Type must be application/json');
-  }
-  let text: string;
-  try {
-    text = utf8.decode(bytes);
-  } catch {
-    throw invalidRequest('body is not valid UTF-8');
-  }
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    throw invalidRequest('body is not valid JSON');
-  }
-  requireBounds(json, maxValues);
-  return json;
-}
-
-/**
- * Applies the size limit to requests whose body no route reads (SPEC, Limits: all requests with a body). Without a body,
- * as nearly always, it costs two look-ups.
- */
-export const limitUnreadBody =
-  (maxBytes: number): MiddlewareHandler<Env> =>
-  (c, next) => {
-    const { method } = c.req;
-    if (method === 'POST' || method === 'PATCH' || method === 'PUT') return next();
-    if (c.req.header('content-length') === undefined && c.req.header('transfer-encoding') === undefined) return next();
-    return readBytes(c, maxBytes).then(next);
-  };
-
-/** The body, at most `maxBytes`. */
-async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {
-  const { incoming } = c.env ?? {};
-  if (!incoming) {
-    const buffer = new Uint8Array(await c.req.arrayBuffer());
-    if (buffer.byteLength > maxBytes) throw tooLarge(maxBytes);
-    return buffer;
-  }
-  // Rejected before the client sends the body.
-  if (Number(c.req.header('content-length')) > maxBytes) {
-    discard(incoming);
-    throw tooLarge(maxBytes);
-  }
-  const chunks: Buffer[] = [];
-  let size = 0;
-  let reading = true;
-  const body = new Promise<Uint8Array>((resolve, reject) => {
-    incoming.on('data', (chunk: Buffer) => {
-      if (!reading) return;
-      size += chunk.length;
-      receiving += chunk.length;
-      if (size <= maxBytes && receiving <= MAX_RECEIVING_BYTES) return chunks.push(chunk);
-      return reject(size > maxBytes ? tooLarge(maxBytes) : tooManyBytes());
-    });
-    incoming.once('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    incoming.once('error', () => reject(invalidRequest('the request ended before its body was complete')));
-    incoming.once('close', () => {
-      if (!incoming.complete) reject(invalidRequest('the request ended before its body was complete'));
-    });
-  });
-  return c
-    .get('call')
-    .unlessAborted(body)
-    .finally(() => {
-      reading = false;
-      receiving -= size;
-      if (!incoming.complete) discard(incoming);
-    });
-}
-
-function discard(incoming: NonNullable<Env['Bindings']['incoming']>): void {
-  incoming.resume();
-  const timer = setTimeout(() => incoming.destroy(), DISCARD_MS);
-  incoming.once('close', () => clearTimeout(timer));
-}
-
-const tooManyBytes = () =>
-  new OmpError('rate_limited', 'too many bytes of request bodies are being received; retry in 1 s', { retryAfter: 1 });
-const tooLarge = (maxBytes: number) =>
-  new OmpError(
-    'payload_too_large',
-    `the request body exceeds ${maxBytes} bytes; split large content across several memories`,
-  );
 
 /**
  * The values of these names in a query string. Unknown names are ignored. A known name given twice is an error: using only

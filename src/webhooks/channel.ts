@@ -59,7 +59,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   const running = new Set<Promise<void>>();
   let { deliveries } = webhook;
   /** Set when the deliveries have ended by themselves. */
-  let outcome: Pick<WebhookPatch, 'state' | 'undelivered'> = {};
+  let ending: Pick<WebhookPatch, 'state' | 'undelivered'> = {};
   let ended = false;
   let reading = false;
   /** Whether the feed was read to its end, and no change was reported since. */
@@ -68,7 +68,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   const save = async () => {
     const failing = window.first?.failing_since;
     const failing_since = failing === undefined ? null : new Date(failing).toISOString();
-    const patch = { cursor: window.cursor, failing_since, deliveries, ...outcome };
+    const patch = { cursor: window.cursor, failing_since, deliveries, ...ending };
     try {
       // Without the lease, nothing that this channel knows counts any more.
       if (!(await store.save({ id, lease, patch }, backgroundCall('webhooks')))) ended = true;
@@ -82,6 +82,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
 
   const read = async (after: string): Promise<void> => {
     reading = true;
+    // A change that is reported meanwhile resets it.
     atEnd = true;
     try {
       const { changes, next, more } = await context.read(after);
@@ -91,6 +92,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
       if (items.length === 0 && next !== after) saving.in(SAVE_SKIPPED_MS);
     } catch (error) {
       atEnd = false;
+      // The feed no longer reaches the cursor.
       if (error instanceof OmpError && error.gone) await stop('lost');
       else stepping.in(RETRY_MS);
       return;
@@ -135,8 +137,8 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   const stop = async (state: 'gone' | 'given_up' | 'lost'): Promise<void> => {
     if (ended) return;
     ended = true;
-    outcome = { state, undelivered: window.undelivered + (state === 'lost' ? 0 : await countRest()) };
-    log.error({ webhook_id: id, state, undelivered: outcome.undelivered }, 'a webhook is not delivered any more');
+    ending = { state, undelivered: window.undelivered + (state === 'lost' ? 0 : await countRest()) };
+    log.error({ webhook_id: id, state, undelivered: ending.undelivered }, 'a webhook is not delivered any more');
     saving.in(0);
   };
   const countRest = async (): Promise<number> => {
@@ -183,7 +185,7 @@ const toItem = (change: Change): Item => {
 /** What the log says: the address may hold a secret. */
 const factsOf = (webhook_id: string, { outcome, status }: Delivery) => ({ webhook_id, outcome, status });
 
-/** Runs the work once, after the shortest of the times that were asked for since. */
+/** Runs the work once, after the shortest of the times that were asked for since it last ran. */
 function createTimer(work: () => unknown) {
   let timer: NodeJS.Timeout | undefined;
   let at = Number.POSITIVE_INFINITY;

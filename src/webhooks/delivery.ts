@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Change, Delivery, StoredWebhook } from '#contract';
 import { type Answer, createPost, type Post, type PostOptions } from './post.ts';
-import { createVault, type Message, signedHeaders, type Vault } from './secrets.ts';
+import { createVault, type Vault } from './secrets.ts';
+import { type Message, signedHeaders } from './signature.ts';
 
 /** What delivers messages. */
 export interface Courier {

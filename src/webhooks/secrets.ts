@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 /** Encrypts the secrets of webhooks, so that their table does not reveal them. */
 export interface Vault {
@@ -31,24 +31,9 @@ export function createVault(passphrase: string): Vault {
   };
 }
 
-const PREFIX = 'whsec_';
+/** Begins every secret. */
+export const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
 
 /** A secret as Standard Webhooks writes it: `whsec_` and the key in base64. */
 export const newSecret = (): string => PREFIX + randomBytes(SECRET_BYTES).toString('base64');
-
-export interface Message {
-  /** Identifies the event; the same in every attempt. */
-  readonly id: string;
-  readonly body: string;
-}
-
-/** The headers of an attempt (Standard Webhooks 1.0): one signature by each secret, so that a receiver may know either. */
-export function signedHeaders({ id, body }: Message, secrets: readonly string[], now: number): Record<string, string> {
-  const timestamp = String(Math.floor(now / 1_000));
-  const signatures = secrets.map((secret) => {
-    const key = Buffer.from(secret.slice(PREFIX.length), 'base64');
-    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
-  });
-  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') };
-}

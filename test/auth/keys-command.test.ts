@@ -228,7 +228,7 @@ describe('keys without a store', () => {
   });
 
   it('a configuration with errors is reported as at the start of the gateway', async () => {
-    const refused = await keysWith({ OMP_PORT: 'x', OMP_PROVIDR: 'memory' }, ['list', '--provider', 'pigeon']);
+    const refused = await keysWith({ OMP_PORT: 'x', OMP_PROVIDR: 'memory' }, ['list', '--provider', 'postgress']);
     expect(refused).toMatchObject({ status: 1, stdout: '' });
     expect(refused.stderr).toContain('The configuration has 3 mistakes');
     const warned = await keysWith({ OMP_SOMETHING: 'else' }, ['list', '--provider', 'memory']);

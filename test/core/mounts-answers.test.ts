@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { NewMemory, Provider } from '#contract';
-import { unopenedStore } from '../../src/core/late-store.ts';
+import { unopenedStore } from '../../src/core/unopened-store.ts';
 import { createApp } from '../../src/http/app.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

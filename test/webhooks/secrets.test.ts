@@ -1,6 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
-import { createVault, newSecret, signedHeaders } from '../../src/webhooks/secrets.ts';
+import { createVault, newSecret } from '../../src/webhooks/secrets.ts';
+import { signedHeaders } from '../../src/webhooks/signature.ts';
 
 const message = { id: 'msg_1', body: '{"type":"memory.add","data":{"scope":"größe/☃"}}' };
 

@@ -14,9 +14,9 @@ import { conditions, inShards, part, toLikePattern, whereWithin } from './condit
 import type { Names } from './names.ts';
 
 /*
- * The feed of changes (Decision 51). The entry of a change holds the id of its transaction. Ids are given in order, and a snapshot
+ * The feed of changes (Decision 51). The entry of a change holds the id of its transaction (xid). They are given in order, and a snapshot
  * knows the oldest transaction that is still running, the horizon: below it nothing can appear any more. So the feed is what lies
- * below the horizon, by transaction and sequence. Each node of Citus has ids and a horizon of its own; a single server is the node 0.
+ * below the horizon, by transaction and sequence. Each node of Citus has xids and a horizon of its own; a single server is the node 0.
  */
 
 /** Where a reader stands in the changes of one node. */
@@ -27,21 +27,21 @@ interface Position {
 
 /** A node as it is now. */
 interface Head {
-  /** Stands for where its ids come from: another server, a restored copy or a promoted standby has another one. */
+  /** Stands for where its xids come from: another server, a restored copy or a promoted standby has another one. */
   readonly origin: string;
   readonly horizon: bigint;
-  /** The highest id whose entries were deleted; undefined: none was. */
-  readonly deleted: bigint | undefined;
+  /** The last transaction whose entries the retention deleted; undefined: none. */
+  readonly deletedUpTo: bigint | undefined;
 }
 
 const LAST_SEQ = 2n ** 63n - 1n;
 /** The beginning of what is kept. */
-const beginningOf = ({ deleted }: Head): Position =>
-  deleted === undefined ? { xid: 0n, seq: 0n } : { xid: deleted, seq: LAST_SEQ };
+const beginningOf = ({ deletedUpTo }: Head): Position =>
+  deletedUpTo === undefined ? { xid: 0n, seq: 0n } : { xid: deletedUpTo, seq: LAST_SEQ };
 /** A node that Citus no longer has: its entries are on others, and it makes no new ones. */
-const NO_NODE: Head = { origin: '00000000', horizon: 2n ** 64n - 1n, deleted: undefined };
+const NO_NODE: Head = { origin: '00000000', horizon: 2n ** 64n - 1n, deletedUpTo: undefined };
 
-/** Entries that one part looks at if not all of them match. */
+/** Entries that one part looks at if the query has a filter. */
 const SCANNED = 5_000;
 
 /** The file of the embedded engine that names its database; a restored one gets another name. */
@@ -59,7 +59,7 @@ const onNodes = ({ distributed }: Names, each: string): string => {
   if (!distributed) return `select 0 as node, here.* from (${each}) as here`;
   const numbered = `select (select groupid from pg_dist_local_group) as node, here.* from (${each}) as here`;
   const asJson = pg.escapeLiteral(`select to_json(one)::text from (${numbered}) as one`);
-  // A node that cannot be reached has an error as its result, which is no JSON: then nothing is answered.
+  // A node that cannot be reached has an error as its result, which is no JSON: the statement fails.
   return `select r.* from run_command_on_all_nodes(${asJson}), json_to_record(result::json) as r (node int, origin text, horizon text)`;
 };
 
@@ -108,7 +108,7 @@ export function createChangeFeed(
       {
         origin: origin as string,
         horizon: BigInt(horizon as string),
-        deleted: deleted === null ? undefined : BigInt(deleted as string),
+        deletedUpTo: deleted === null ? undefined : BigInt(deleted as string),
       },
     ]);
     return { nodes: new Map(nodes), base: first.base as string };
@@ -141,6 +141,7 @@ export function createChangeFeed(
 interface PartQuery extends Omit<ChangesQuery, 'after'> {
   readonly names: Names;
   readonly run: Run;
+  /** The node that wrote the entries, wherever they are now. */
   readonly node: number;
   readonly from: Position;
   readonly horizon: bigint;
@@ -149,7 +150,7 @@ interface PartQuery extends Omit<ChangesQuery, 'after'> {
 }
 
 /** Changes of one node. */
-interface Part {
+interface NodeChanges {
   readonly rows: readonly Row[];
   /** The position after everything that was looked at. */
   readonly end: Position;
@@ -159,7 +160,7 @@ interface Part {
 async function readPart(
   { names, run, node, from, horizon, base, users, within, scope, limit }: PartQuery,
   call: Call,
-): Promise<Part> {
+): Promise<NodeChanges> {
   const where = conditions(names.distributed && users ? users.map(names.bucketOf) : undefined);
   const { bind } = where;
   if (users) where.and(inShards(names));
@@ -205,7 +206,7 @@ interface MergeOptions {
 }
 
 /** The first changes of all nodes. Those of one node keep their order; the oldest of the next ones comes first. */
-function merge(parts: readonly Part[], start: readonly Position[], { limit, write, origin }: MergeOptions) {
+function merge(parts: readonly NodeChanges[], start: readonly Position[], { limit, write, origin }: MergeOptions) {
   const positions = [...start];
   const taken = parts.map(() => 0);
   const changes: Change[] = [];
@@ -265,13 +266,13 @@ function decode(cursor: string): Place[] {
 
 const malformed = () => invalidRequest('after: malformed; pass next_cursor as it is, or now');
 
-/** Where to go on. A node that was added after the cursor begins at its beginning. */
+/** Where to go on. A node that was added after the cursor is read from its first position. */
 function positionIn(head: Head, place: Place | undefined): Position {
-  const { origin, horizon, deleted } = head;
+  const { origin, horizon, deletedUpTo } = head;
   if (place && origin !== NO_NODE.origin && (place.origin !== origin || place.xid > horizon))
     throw beginAnew('the log of changes was restored or moved since this cursor');
   const { xid, seq } = place ?? { xid: 0n, seq: 0n };
-  if (deleted !== undefined && (xid < deleted || (xid === deleted && seq < LAST_SEQ)))
+  if (deletedUpTo !== undefined && (xid < deletedUpTo || (xid === deletedUpTo && seq < LAST_SEQ)))
     throw beginAnew('changes after this cursor were deleted by the retention of the audit log');
   return { xid, seq };
 }
