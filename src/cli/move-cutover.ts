@@ -135,10 +135,13 @@ async function approach(following: Following) {
     for (let round = 1; result.different > 0 && round < ROUNDS; round++) result = await reconcile(following, QUERIES);
     return result;
   }
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let [round, before] = [0, Number.POSITIVE_INFINITY]; round < ROUNDS; round++) {
     await catchUp(following);
     const { touched } = following;
-    if (touched.ids.size + touched.users.size <= LITTLE) break;
+    const size = touched.ids.size + touched.users.size;
+    // Of a store that is written fast, it does not become less.
+    if (size <= LITTLE || size >= before) break;
+    before = size;
     // What is the same now, and does not change any more, need not be compared in the freeze.
     following.touched = { ids: new Set(), users: new Set() };
     const [a, b] = [source, target].map((store) => touchedSide(store, touched, users, signal)) as [Side, Side];
