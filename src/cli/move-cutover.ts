@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { replaceFile } from '../move/export-file.ts';
 import { differenceText, sideOf, touchedSide } from '../move/follow.ts';
 import type { Store } from '../move/store.ts';
-import { type Comparison, compare, compareQueries, type QueryResult } from '../move/verify.ts';
+import { type Comparison, compare, compareQueries, type QueryResult, type Side } from '../move/verify.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { applyNext, canFreeze, endOfFeed, type Following, hasFeed, placeOf, reconcile } from './move-following.ts';
 import type { Run } from './move-run.ts';
@@ -13,9 +13,10 @@ import { explainError, printable } from './terminal.ts';
 const QUERIES = 10;
 /** Rounds before the freeze over a source without a feed, until nothing differs. */
 const ROUNDS = 5;
-/** Changes of the last page before the freeze, at most; while a page is applied, about as many come. It gives up after some pages. */
+/** Changes of the last page before the freeze, and memories to compare in it, that are no reason to go on without one. */
 const LITTLE = 20;
-const MAX_PAGES = 1_000;
+/** Pages at the end of the feed after which it goes on whatever is left: a store may be written faster than that. */
+const MAX_PAGES = 5;
 /** Milliseconds that the source stays frozen while an open transaction holds back its feed. */
 const HELD_MS = 30_000;
 const LOOK_MS = 50;
@@ -127,17 +128,37 @@ async function thaw(following: Following, run: Run): Promise<void> {
 
 /** Brings the target so close that little is left for the freeze. */
 async function approach(following: Following) {
+  const { source, target, users, signal } = following;
   following.touched = { ids: new Set(), users: new Set() };
   let result = await reconcile(following, QUERIES);
   if (following.state.cursor === null) {
     for (let round = 1; result.different > 0 && round < ROUNDS; round++) result = await reconcile(following, QUERIES);
-  } else {
-    for (let round = 0; round < MAX_PAGES; round++) {
-      const { more, changes } = await applyNext(following, 0);
-      if (!more && changes.length <= LITTLE) break;
-    }
+    return result;
+  }
+  for (let [round, before] = [0, Number.POSITIVE_INFINITY]; round < ROUNDS; round++) {
+    await catchUp(following);
+    const { touched } = following;
+    const size = touched.ids.size + touched.users.size;
+    // Of a store that is written fast, it does not become less.
+    if (size <= LITTLE || size >= before) break;
+    before = size;
+    // What is the same now, and does not change any more, need not be compared in the freeze.
+    following.touched = { ids: new Set(), users: new Set() };
+    const [a, b] = [source, target].map((store) => touchedSide(store, touched, users, signal)) as [Side, Side];
+    const { differences } = await compare(a, b, { most: Number.POSITIVE_INFINITY });
+    for (const { id } of differences) following.touched.ids.add(id);
   }
   return result;
+}
+
+/** Applies the feed until little is left: while a page is applied, others come. */
+async function catchUp(following: Following): Promise<void> {
+  for (let pages = 0; pages < MAX_PAGES; ) {
+    const { more, changes } = await applyNext(following, 0);
+    if (more) continue;
+    if (changes.length <= LITTLE) return;
+    pages++;
+  }
 }
 
 /** Applies the rest of the feed of a frozen source. Throws if an open transaction holds the feed back for long. */
@@ -169,7 +190,7 @@ async function verifyAll(
   if (following.state.cursor === null) await reconcile(following);
   const [a, b] = [source, target].map((store) =>
     following.state.cursor === null ? sideOf(store, users) : touchedSide(store, touched, users, signal),
-  ) as [ReturnType<typeof sideOf>, ReturnType<typeof sideOf>];
+  ) as [Side, Side];
   const [frozen, counts, { overlap, results }] = await Promise.all([
     compare(a, b, { most: MAX_NAMED }),
     countsOf(source, target, users),

@@ -73,6 +73,27 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       expect((await client.list({ user_id })).items).toHaveLength(1);
     });
 
+    test('[Decision 53] memories are exported by their ids, page by page, without those that do not exist', async (need) => {
+      need('export', 'import');
+      const { client } = subject();
+      const [user_id, other] = [freshUser(), freshUser()];
+      const own = { user_id: other, id: `own ${other}`, content: 'x', created_at: '2025-01-01T00:00:00.000Z' };
+      await imported(client, [own]);
+      const ids = [own.id, 'mem_unknown'];
+      for (const content of ['a', 'b', 'c']) ids.push((await client.add({ user_id, content })).id);
+      await client.add({ user_id, content: 'not asked for' });
+      const query = ids.map((id) => `id=${encodeURIComponent(id)}`).join('&');
+      const found: string[] = [];
+      for (let cursor = ''; ; ) {
+        const { body } = await client.ask(`/export?${query}&limit=2${cursor && `&cursor=${cursor}`}`);
+        const page = body as { memories: Moved[]; next_cursor: string | null };
+        found.push(...page.memories.map(({ id }) => id));
+        if (page.next_cursor === null) break;
+        cursor = page.next_cursor;
+      }
+      expect(found.sort()).toEqual(ids.filter((id) => id !== 'mem_unknown').sort());
+    });
+
     test('[Decision 43] an id that is stored already is skipped or replaced, and never taken from another user', async (need) => {
       need('export', 'import');
       const { client } = subject();

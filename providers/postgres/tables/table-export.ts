@@ -59,39 +59,52 @@ export function createExport(
     return new Map(rows.map((row) => [row.id, row]));
   };
 
-  const shardsFor = async ({ ids, user_id }: Pick<ExportQuery, 'ids' | 'user_id'>, call: Call): Promise<Shard[]> => {
-    if (user_id !== undefined && names.distributed) return [[names.bucketOf(user_id)]];
-    shards ??= allShards(names, (text, values) => run(text, values, call));
-    if (!ids || !names.distributed) return shards;
-    const buckets = [...(await storedOf(ids, call)).values()].map((row) => row.bucket as number);
-    return (await shards).filter((shard) => buckets.some((bucket) => shard?.includes(bucket)));
+  type Query = Omit<ExportQuery, 'after'>;
+  /** Memories of a shard after this id. */
+  const read = async (
+    shard: Shard,
+    after: string,
+    { ids, user_id, since, vectors, limit, max_bytes }: Query,
+    call: Call,
+  ) => {
+    const where = conditions(shard);
+    where.and(inShards(names));
+    where.and(`id > ${where.bind(after)}`);
+    if (ids) where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
+    if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
+    if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
+    const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
+    const rows = await run(
+      `select ${columnsOf(names, queueStatus(names, inShards(names)))}, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
+       from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,
+      where.values,
+      call,
+    );
+    return rows.map((row) => ({
+      memory: toMemory(row, model),
+      vector: row.vector === null ? null : Float32Array.from(row.vector as number[]),
+    }));
+  };
+  /** On Citus: from all shards that have some of these at once. A request for each shard would make a few ids cost as many. */
+  const readIds = async (after: string, ids: readonly string[], query: Query, call: Call): Promise<ExportPart> => {
+    const stored = [...(await storedOf(ids, call))].filter(([id]) => compareBytes(id as string, after) > 0);
+    const buckets = new Set(stored.map(([, row]) => row.bucket as number));
+    const parts = await Promise.all([...buckets].map((bucket) => read([bucket], after, { ...query, ids }, call)));
+    const found = parts.flat().sort((a, b) => compareBytes(a.memory.id, b.memory.id));
+    const items = upToBytes(found.slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
+    return { items, next: items.length < stored.length ? items.at(-1)?.memory.id : undefined };
   };
 
   return {
-    async export(
-      { after = '', ids, user_id, since, vectors, limit, max_bytes }: ExportQuery,
-      call,
-    ): Promise<ExportPart> {
-      const asked = await shardsFor({ ids, user_id }, call);
-      if (asked.length === 0) return { items: [], next: undefined };
-      const { shard, id, next } = placeIn(asked, after);
-      const where = conditions(shard);
-      where.and(inShards(names));
-      where.and(`id > ${where.bind(id)}`);
-      if (ids) where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
-      if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
-      if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
-      const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
-      const rows = await run(
-        `select ${columnsOf(names, queueStatus(names, inShards(names)))}, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
-         from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,
-        where.values,
-        call,
+    async export({ after = '', ...query }: ExportQuery, call): Promise<ExportPart> {
+      const { ids, user_id } = query;
+      if (ids && names.distributed) return readIds(after, ids, query, call);
+      shards ??= allShards(names, (text, values) => run(text, values, call));
+      const { shard, id, next } = placeIn(
+        user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
+        after,
       );
-      const items = rows.map((row) => ({
-        memory: toMemory(row, model),
-        vector: row.vector === null ? null : Float32Array.from(row.vector as number[]),
-      }));
+      const items = await read(shard, id, query, call);
       const last = items.at(-1)?.memory.id;
       return { items, next: last === undefined ? next : placeAfter(shard, last) };
     },
@@ -122,6 +135,9 @@ export function createExport(
     },
   };
 }
+
+/** Ids are in the order of their bytes. */
+const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /** A place of a scan on Citus: the first bucket of a shard, and the last id that was read there. */
 const PLACE = /^(\d+)\.(.*)$/s;
