@@ -1,4 +1,4 @@
-import type { Call, ExportedMemory, ExportPart, ExportQuery, Provider } from '#provider';
+import { type Call, type ExportedMemory, type ExportPart, type ExportQuery, type Provider, upToBytes } from '#provider';
 import type { Row, Run } from '../client/connections.ts';
 import { toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
