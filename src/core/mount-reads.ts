@@ -293,11 +293,18 @@ function summed<Value>(counts: readonly (readonly [Value, number])[]): Map<Value
 const bytes = (value: string | null): Buffer => Buffer.from(value ?? '');
 
 /** Store after store. An optional store that fails makes it fail too: an export is often a backup. */
-export async function exportParts(parts: readonly Part[], query: ExportQuery, call: Call): Promise<ExportPart> {
+export async function exportParts(
+  parts: readonly Part[],
+  ofId: PartOfId,
+  query: ExportQuery,
+  call: Call,
+): Promise<ExportPart> {
   const asked = partsWith(parts, 'export', { within: null }, call);
   const { at, after } = placeOf(asked, query.after);
   const part = asked[at] as PartWith<'export'>;
-  const { items, next } = await part.store.export({ ...query, after }, call);
+  const ids = query.ids?.filter((id) => ofId(id) === part);
+  if (ids?.length === 0) return { items: [], next: nextPlace(asked, at, undefined) };
+  const { items, next } = await part.store.export({ ...query, ids, after }, call);
   return { items, next: nextPlace(asked, at, next) };
 }
 

@@ -182,7 +182,7 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     export:
       exportPart &&
       (async (query, call) => {
-        const { items, next } = await exportPart(query, call);
+        const { items, next } = await exportPart({ ...query, ids: query.ids?.map(ownId) }, call);
         return { items: items.map(({ memory, vector }) => ({ memory: toShown(memory), vector })), next };
       }),
     import:

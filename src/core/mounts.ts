@@ -76,7 +76,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
     users: ifAny('users', (query, call) => listUsers(parts, query, call)),
     userStats: ifAny('userStats', (query, call) => sumStats(parts, query, call)),
     erase: ifAny('erase', writes.erase),
-    export: ifAny('export', (query, call) => exportParts(parts, query, call)),
+    export: ifAny('export', (query, call) => exportParts(parts, ofId, query, call)),
     import: ifAny('import', writes.import),
     /** Of the required stores: without the others, the gateway still answers. */
     async ping(call) {

@@ -235,6 +235,25 @@ describe('[Decision 49] unions', () => {
     expect(stats.tags[0]).toEqual({ tag: 't', count: items.length });
   });
 
+  it('export what is named by its ids', async () => {
+    const { client, add, user_id } = await open();
+    const memories = [];
+    for (const scope of [null, 'crm', 'docs/handbook']) memories.push(await add(`in ${scope}`, scope));
+    await add('another', 'crm');
+    const wanted = memories.map(({ id }) => id);
+    const found: string[] = [];
+    const path = `/export?${new URLSearchParams(wanted.map((id) => ['id', id]))}`;
+    for (let cursor = ''; ; ) {
+      const reply = await client.ask(`${path}&${new URLSearchParams({ user_id })}${cursor}`);
+      expect(reply.status, reply.text).toBe(200);
+      const page = reply.body as { memories: WireMemory[]; next_cursor: string | null };
+      found.push(...page.memories.map(({ id }) => id));
+      if (page.next_cursor === null) break;
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+    expect(found.sort()).toEqual(wanted.sort());
+  });
+
   it('export everything, and import it into the same stores elsewhere', async () => {
     const from = await open();
     for (const scope of [null, 'crm', 'crm/a', 'docs/handbook']) await from.add(`in ${scope}`, scope);
