@@ -46,7 +46,9 @@ export const placeOf = (
 ): SavedPlace<FollowState> =>
   savedPlace((request.values.progress as string | undefined) ?? 'omp-migrate.json', ['follow', ...names, users], State);
 
-export const hasFeed = ({ capabilities }: Store): boolean => capabilities.features.changes === true;
+/** With several stores, the feed lacks what others than the gateway change in a mounted one. */
+export const hasFeed = ({ capabilities }: Store): boolean =>
+  capabilities.features.changes === true && !capabilities['x-stores']?.length;
 export const canFreeze = ({ capabilities }: Store): boolean => capabilities.features.freeze === true;
 
 /** The cursor for what changes from now on. */

@@ -71,7 +71,8 @@ export const ROOT = 'root';
 export function configOfStore(config: Config, name: string): Config {
   if (name === ROOT) return { ...config, stores: [] };
   const store = config.stores.find((each) => each.name === name);
-  if (store !== undefined) return store.config;
+  // The log of the root store has the changes of a mounted store: alone, it has no feed of them.
+  if (store !== undefined) return { ...store.config, audit: { ...store.config.audit, record: 'off' } };
   const names = [ROOT, ...config.stores.map((each) => each.name)];
   throw new Error(`there is no such store; there are ${names.join(', ')}`);
 }

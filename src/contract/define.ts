@@ -103,11 +103,15 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     specVersion,
     name,
     async open(options, context) {
-      const { capabilities, audit, keys, ...methods } = plain(await spec.open(await parse(options), context));
+      const opened = plain(await spec.open(await parse(options), context));
+      const { capabilities, audit, keys, webhooks, freezing, ingestion, ...methods } = opened;
       return {
         ...methods,
         ...(audit && { audit: plain(audit) }),
         ...(keys && { keys: plain(keys) }),
+        ...(webhooks && { webhooks: plain(webhooks) }),
+        ...(freezing && { freezing: plain(freezing) }),
+        ...(ingestion && { ingestion: plain(ingestion) }),
         name,
         capabilities: { ...NO_CAPABILITIES, ...capabilities },
       };

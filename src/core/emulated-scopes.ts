@@ -75,7 +75,7 @@ export function emulateScopes(inner: Provider): Provider {
     search: search && searchWith(search, capabilities.max_search_results),
     // The gateway has read their records within the allowed scopes.
     vectorsOf: vectorsOf && ((query, call) => vectorsOf(inAnyScope(query), call)),
-    users: users && listScoped && usersWith(users, listScoped),
+    users: users && list && usersWith(users, listWith(list, null)),
     // The backend would count stored tags, and over all scopes.
     userStats: undefined,
     export:
@@ -156,7 +156,7 @@ const tagsOfWithin = (within: Within): string[] => (within?.length === 1 ? tagsO
 /** Whether tags alone decide which records match the glob. */
 const isExact = (glob: string): boolean => glob !== '' && !hasWildcard(glob);
 
-function listWith(list: NonNullable<Provider['list']>, max: number | null): Provider['list'] {
+function listWith(list: NonNullable<Provider['list']>, max: number | null): NonNullable<Provider['list']> {
   // One record more than the bound tells whether the list continues.
   const reach = max === null ? Number.POSITIVE_INFINITY : max + 1;
   return async ({ scope, within, outside, ...query }, call) => {

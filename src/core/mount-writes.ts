@@ -2,8 +2,10 @@ import {
   type AuditAction,
   type AuditLog,
   type BatchOutcome,
-  type Call,
+  backgroundCall,
+  Call,
   changeEntry,
+  type Freezing,
   type ImportRequest,
   invalidRequest,
   type Memory,
@@ -26,26 +28,70 @@ export interface Routes {
 
 type Changed = Parameters<typeof changeEntry>[1];
 
+/** How long a change may take after its client has left, in milliseconds. */
+const LONGEST_CHANGE_MS = 60_000;
+
+const WRITES = ['add', 'update', 'delete', 'import', 'erase'] as const;
+
+/** Freezes all stores that can be written, the root store first. Undefined: one of them cannot be frozen. */
+export function freezingOf(parts: readonly Part[]): Freezing | undefined {
+  const writable = parts.filter(({ store }) => WRITES.some((member) => store[member] !== undefined));
+  const all = writable.flatMap(({ store }) => store.freezing ?? []);
+  const [first, ...others] = all;
+  if (!first || all.length < writable.length) return undefined;
+  return {
+    async current(call) {
+      return (await Promise.all(all.map((one) => one.current(call)))).find((freeze) => freeze !== undefined);
+    },
+    async freeze(request, call) {
+      const before = await Promise.all(all.map((one) => one.current(call)));
+      try {
+        const freeze = await first.freeze(request, call);
+        await Promise.all(others.map((one) => one.freeze(request, call)));
+        return freeze;
+      } catch (error) {
+        // Those that were not frozen before take changes again.
+        const undo = all.filter((_, at) => before[at] === undefined);
+        await Promise.allSettled(undo.map((one) => one.unfreeze(backgroundCall('unfreeze'))));
+        throw error;
+      }
+    },
+    async unfreeze(call) {
+      return (await Promise.all(all.map((one) => one.unfreeze(call)))).find((freeze) => freeze !== undefined);
+    },
+  };
+}
+
 /** The writing methods of all stores together. */
 export function createWrites(
   { parts, ofScope, ofId }: Routes,
   audit: AuditLog | undefined,
 ): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase'> {
   /** The root store writes its entries itself. */
+  const isRecorded = ({ mount }: Part) => mount !== undefined && audit !== undefined;
+  /**
+   * Runs a change of a mounted store to its end, with its entry, even if the client leaves meanwhile: the store may have made it.
+   */
+  const toItsEnd = <Result>(part: Part, call: Call, work: (own: Call) => Promise<Result>): Promise<Result> => {
+    if (!isRecorded(part)) return work(callOf(part, call));
+    const own = new Call(call.requestId, call.caller, AbortSignal.timeout(LONGEST_CHANGE_MS));
+    own.trace = call.trace;
+    own.consistency = call.consistency;
+    return call.unlessAborted(work(callOf(part, own)));
+  };
   const record = async (part: Part, action: AuditAction, changed: readonly Changed[], call: Call) => {
-    if (part.mount === undefined || !audit || changed.length === 0) return;
-    await audit.record(
-      changed.map((one) => changeEntry(action, one, call)),
-      call,
-    );
+    const entries = changed.map((one) => changeEntry(action, one, call));
+    if (isRecorded(part) && entries.length > 0) await audit?.record(entries, call);
   };
 
   return {
     async add({ input, key }, call) {
       const part = withMember(ofScope(input.scope), 'add');
-      const memory = await part.store.add({ input, key }, callOf(part, call));
-      await record(part, 'add', [memory], call);
-      return memory;
+      return toItsEnd(part, call, async (own) => {
+        const memory = await part.store.add({ input, key }, own);
+        await record(part, 'add', [memory], own);
+        return memory;
+      });
     },
 
     async batch({ inputs, key }, call) {
@@ -55,9 +101,11 @@ export function createWrites(
         const own = inputs.map((input, place) => (owners[place] === part ? input : undefined));
         const added = await outcomeOf(async () => {
           const { store } = withMember(part, 'batch');
-          const results = await store.batch({ inputs: own, key }, callOf(part, call));
-          await record(part, 'add', results.filter(isMemory), call);
-          return results;
+          return toItsEnd(part, call, async (ownCall) => {
+            const results = await store.batch({ inputs: own, key }, ownCall);
+            await record(part, 'add', results.filter(isMemory), ownCall);
+            return results;
+          });
         });
         for (const place of own.keys()) {
           if (own[place]) outcomes[place] = added instanceof OmpError ? added : added[place];
@@ -81,25 +129,29 @@ export function createWrites(
           `scope: it belongs to the store ${target.name}, and the memory is in ${part.name}; add it there and delete it here`,
         );
       }
-      const moves = patch.scope !== undefined && part.mount !== undefined && audit !== undefined;
-      const old = moves ? await part.store.get(ref, own) : undefined;
-      const memory = await part.store.update({ ref, patch }, own);
-      if (memory) {
-        const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : [];
-        await record(part, 'update', [{ ...memory, left_scopes }], call);
-      }
-      return memory;
+      return toItsEnd(part, call, async (ownCall) => {
+        const old = isRecorded(part) ? await part.store.get(ref, ownCall) : undefined;
+        const memory = await part.store.update({ ref, patch }, ownCall);
+        // A patch that changes nothing is no change.
+        if (memory && memory.updated_at !== old?.updated_at) {
+          await record(part, 'update', [{ ...memory, left_scopes: leftBy(old, memory) }], ownCall);
+        }
+        return memory;
+      });
     },
 
     async delete(ref, call) {
       const part = withMember(ofId(ref.id), 'delete');
       const own = callOf(part, call);
-      if (part.mount === undefined || !audit) return part.store.delete(ref, own);
+      if (!isRecorded(part)) return part.store.delete(ref, own);
       // The entry of the audit log needs its user and scope.
       const memory = await part.store.get(ref, own);
-      if (!memory || !(await part.store.delete(ref, own))) return false;
-      await record(part, 'delete', [memory], call);
-      return true;
+      if (!memory) return false;
+      return toItsEnd(part, call, async (ownCall) => {
+        if (!(await part.store.delete(ref, ownCall))) return false;
+        await record(part, 'delete', [memory], ownCall);
+        return true;
+      });
     },
 
     async import({ items, replace }, call) {
@@ -113,15 +165,22 @@ export function createWrites(
         const places = [...items.keys()].filter((place) => owners[place] === part && outcomes[place] === false);
         if (places.length === 0) return;
         const own: ImportRequest = { items: places.map((place) => items[place] as (typeof items)[number]), replace };
-        const results = await withMember(part, 'import').store.import(own, callOf(part, call));
-        for (const [i, place] of places.entries()) outcomes[place] = results[i] as boolean | OmpError;
-        const stored = places.filter((place) => outcomes[place] === true);
-        await record(
-          part,
-          'import',
-          stored.map((place) => (items[place] as (typeof items)[number]).memory),
-          call,
-        );
+        const { store } = withMember(part, 'import');
+        await toItsEnd(part, call, async (ownCall) => {
+          const replaced = replace && isRecorded(part);
+          const anywhere = { users: null, within: null };
+          const olds = await Promise.all(
+            own.items.map(({ memory }) => (replaced ? store.get({ id: memory.id, ...anywhere }, ownCall) : undefined)),
+          );
+          const results = await store.import(own, ownCall);
+          const stored: Changed[] = [];
+          for (const [i, place] of places.entries()) {
+            outcomes[place] = results[i] as boolean | OmpError;
+            const { memory } = own.items[i] as (typeof items)[number];
+            if (results[i] === true) stored.push({ ...memory, left_scopes: leftBy(olds[i], memory) });
+          }
+          await record(part, 'import', stored, ownCall);
+        });
       };
       await Promise.all([...new Set(owners)].map(importTo));
       return outcomes;
@@ -133,10 +192,13 @@ export function createWrites(
       const eraseIn = async (part: Part): Promise<number | OmpError> =>
         outcomeOf(async () => {
           if (part.store.erase) {
-            const left_scopes = await scopesOf(part, user_id, call);
-            const count = await part.store.erase({ user_id }, callOf(part, call));
-            if (count > 0) await record(part, 'erase', [{ id: null, user_id, scope: null, left_scopes }], call);
-            return count;
+            const { store } = part as PartWith<'erase'>;
+            return toItsEnd(part, call, async (ownCall) => {
+              const left_scopes = await scopesOf(part, user_id, ownCall);
+              const count = await store.erase({ user_id }, ownCall);
+              if (count > 0) await record(part, 'erase', [{ id: null, user_id, scope: null, left_scopes }], ownCall);
+              return count;
+            });
           }
           if (await holdsNothing(part, user_id, call)) return 0;
           throw lacking(part, 'erase');
@@ -155,6 +217,10 @@ export function createWrites(
     },
   };
 }
+
+/** The scope that a memory had before and has no more. */
+const leftBy = (old: Memory | undefined, { scope }: Pick<Memory, 'scope'>): string[] =>
+  old && old.scope !== null && old.scope !== scope ? [old.scope] : [];
 
 const isMemory = (outcome: BatchOutcome | undefined): outcome is Memory =>
   outcome !== undefined && !(outcome instanceof OmpError);

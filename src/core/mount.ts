@@ -10,7 +10,6 @@ const OF_THE_ROOT = {
   changes: undefined,
   changesHeld: undefined,
   webhooks: undefined,
-  freezing: undefined,
 };
 
 /*
@@ -115,6 +114,7 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     stats: inner.stats,
     backlog: inner.backlog,
     close: inner.close,
+    freezing: inner.freezing,
     queryVector: inner.queryVector,
     add: add && (async ({ input, key }, call) => toShown(await add({ input: toOwn(input), key }, call))),
     batch:

@@ -3,7 +3,7 @@ import { isAtOrBelow } from '#toolbox';
 import { idPrefix, type StoreMembers } from './mount.ts';
 import { callOf, type Part, partsOf } from './mount-parts.ts';
 import { exportParts, listParts, listUsers, searchParts, sumStats, vectorsOfParts } from './mount-reads.ts';
-import { createWrites } from './mount-writes.ts';
+import { createWrites, freezingOf } from './mount-writes.ts';
 import type { MountedStore, Store } from './with-embedder.ts';
 
 export interface MountOptions {
@@ -57,7 +57,9 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
     changes: root.changes,
     changesHeld: root.changesHeld,
     webhooks: root.webhooks,
-    freezing: root.freezing,
+    get freezing() {
+      return freezingOf(parts);
+    },
     keys: root.keys,
     stats: root.stats,
     backlog: root.backlog,

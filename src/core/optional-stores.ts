@@ -1,4 +1,4 @@
-import { Call, OmpError } from '#contract';
+import { Call, OmpError, providerError } from '#contract';
 import { callOf, type Part } from './mount-parts.ts';
 
 /*
@@ -27,13 +27,24 @@ export async function ask<Asked extends Part, Result>(
   call: Call,
   work: (part: Asked, call: Call) => Promise<Result>,
 ): Promise<PartResult<Asked, Result> | undefined> {
-  if (part.required) return { part, result: await work(part, callOf(part, call)) };
+  const asked = (own: Call) => namingErrors(part, () => work(part, own));
+  if (part.required) return { part, result: await asked(callOf(part, call)) };
   try {
-    return { part, result: await inShare(part.name, callOf(part, call), (own) => work(part, own)) };
+    return { part, result: await inShare(part.name, callOf(part, call), asked) };
   } catch (error) {
     if (call.aborted || !isOutage(error)) throw error;
     call.leaveOut('x-partial', part.name);
     return undefined;
+  }
+}
+
+/** A store whose answer cannot be understood has failed. */
+async function namingErrors<Result>({ name }: Part, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof OmpError) throw error;
+    throw providerError(name, 'the store answered something invalid', error);
   }
 }
 

@@ -1,6 +1,7 @@
 import {
   type AuditLog,
   type Call,
+  ERROR_TYPES,
   type Freezing,
   type KeyStore,
   OmpError,
@@ -107,7 +108,8 @@ export function withGuard(
           call.unlessAborted(second ? method(first, tracedCall) : method(tracedCall)),
         );
       } catch (error) {
-        if (!(error instanceof OmpError)) throw providerError(dependency, 'the backend failed unexpectedly', error);
+        if (!(error instanceof OmpError) || !Object.hasOwn(ERROR_TYPES, error.code))
+          throw providerError(dependency, 'the backend failed unexpectedly', error);
         throw named(error);
       }
     };

@@ -3,6 +3,7 @@ import { globMatcher } from '#toolbox';
 import {
   type Capabilities,
   type ExportedMemory,
+  type LeftOut,
   MemoryClient,
   MemoryError,
   NotFoundError,
@@ -102,6 +103,7 @@ export async function* pagesOf(store: Store, filters: Filters, from?: Place): As
       const page = whole
         ? await client.export({ user_id, since, vectors, limit: PAGE, cursor }).page()
         : await listed(client, { user_id: user_id as string, limit: PAGE, cursor });
+      requireWhole(store, page);
       cursor = page.next_cursor ?? undefined;
       const next = cursor === undefined ? { user: user + 1 } : { user, cursor };
       yield { memories: page.memories.filter(matches), next: whole && next.user < users.length ? next : undefined };
@@ -109,9 +111,17 @@ export async function* pagesOf(store: Store, filters: Filters, from?: Place): As
   }
 }
 
+/** Throws if the page lacks a store: what is missing would count as deleted. */
+function requireWhole({ name }: Store, page: object): void {
+  const { 'x-partial': partial = [], 'x-without': without = [] } = page as LeftOut;
+  const [first] = [...partial, ...without];
+  if (first === undefined) return;
+  throw new Error(`${name} could not read its store ${first}; move that one by itself, as config#${first}`);
+}
+
 const listed = async (client: MemoryClient, query: Parameters<MemoryClient['memories']['list']>[0]) => {
-  const { items, next_cursor } = await client.memories.list(query).page();
-  return { memories: items, next_cursor };
+  const { items, ...rest } = await client.memories.list(query).page();
+  return { memories: items, ...rest };
 };
 
 async function allUsers({ name, client, capabilities }: Store): Promise<string[]> {

@@ -57,7 +57,12 @@ export const exportMemories = verb({
     const { items, next } = await access.audited('export', facts, call, async () => {
       const mayRead = user_id === undefined ? principal.users === null : access.mayAccess(user_id);
       if (!mayRead || principal.grants.read !== null) throw denied();
-      return shares.alone(call, () => store.export(query, call));
+      const part = await shares.alone(call, () => store.export(query, call));
+      for (const { memory } of part.items) {
+        access.readable(memory, user_id);
+        if (ids && !ids.includes(memory.id)) throw access.mismatch();
+      }
+      return part;
     });
     return {
       memories: items.map(({ memory, vector }) =>

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { type Call, OmpError } from '#contract';
+import type { Call } from '#contract';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { ANONYMOUS } from '../core/grants.ts';
 import { time } from './fields.ts';
+import { requireAdmin } from './keys.ts';
 import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
 
@@ -11,13 +12,10 @@ import { verb } from './verb.ts';
  * Freezing the store, so that it can be moved (Decision 53).
  */
 
-const DENIED =
-  'freezing the store needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
-
 /** On an open gateway anyone may erase every user, so freezing needs no more. */
-function requireAdmin({ principal }: Access): void {
-  if (!principal.grants.admin && principal.id !== ANONYMOUS.id) throw new OmpError('scope_denied', DENIED);
-}
+const requireOperator = async (access: Access, call: Call): Promise<void> => {
+  if (access.principal.id !== ANONYMOUS.id) await requireAdmin(access, call);
+};
 
 const logChange = ({ log }: Access, { requestId, caller }: Call, message: string): void =>
   log.warn({ request_id: requestId, app: caller.app }, message);
@@ -50,7 +48,7 @@ export const getFreeze = verb({
   name: 'freeze',
   method: 'GET',
   async run(_, access, call) {
-    requireAdmin(access);
+    await requireOperator(access, call);
     const { store } = access;
     // A feed that is held back lacks changes from before the freeze.
     const feed_held_seconds = (await store.changesHeld?.(call)) ?? 0;
@@ -79,7 +77,7 @@ export const freeze = verb({
   method: 'POST',
   facts: () => NO_FACTS,
   async run(_, access, call) {
-    requireAdmin(access);
+    await requireOperator(access, call);
     const { app, id } = access.principal;
     const state = await access.store.freezing.freeze({ by: (app ?? id).slice(0, 200) }, call);
     logChange(access, call, 'the store is frozen: it takes no changes');
@@ -98,7 +96,7 @@ export const unfreeze = verb({
   method: 'DELETE',
   facts: () => NO_FACTS,
   async run(_, access, call) {
-    requireAdmin(access);
+    await requireOperator(access, call);
     const ended = await access.store.freezing.unfreeze(call);
     if (ended) logChange(access, call, 'the store is not frozen any more');
     return ended ?? THAWED;

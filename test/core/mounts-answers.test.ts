@@ -242,7 +242,7 @@ describe('[Decision 49] unions', () => {
     await add('another', 'crm');
     const wanted = memories.map(({ id }) => id);
     const found: string[] = [];
-    const path = `/export?${new URLSearchParams(wanted.map((id) => ['id', id]))}`;
+    const path = `/export?${wanted.map((id) => `id=${encodeURIComponent(id)}`).join('&')}`;
     for (let cursor = ''; ; ) {
       const reply = await client.ask(`${path}&${new URLSearchParams({ user_id })}${cursor}`);
       expect(reply.status, reply.text).toBe(200);

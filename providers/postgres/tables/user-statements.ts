@@ -116,11 +116,11 @@ export function createUserVerbs(
           scopes as (select array_agg(distinct scope) filter (where scope is not null) as scopes from deleted)`;
         const leftScopes = (bind: typeof where.bind) =>
           `(select nullif(array(select unnest(scopes) from scopes union select unnest(${bind(toTextArray([...scopes]))}::text[])), '{}'))`;
-        // The statement that deletes the last ones also writes the entry of them all.
+        // Each statement writes the entry of what it deletes; the first one writes that of a user without memories too.
         const changed = (
           bucket: string,
         ) => `changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope
-          where (select count(*) from deleted) < ${most})`;
+          where (select count(*) from deleted) > 0 or ${erased === 0})`;
         const entry = audited
           ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: leftScopes(where.bind) }, call)})`
           : '';
