@@ -152,18 +152,19 @@ function createWalks(
     },
 
     /** In the order of the ids of records; `after` is one, or the prefix of those of a place. */
-    async export({ after = '', user_id, since = '', vectors, limit, max_bytes }, call) {
-      const { where, end } =
-        user_id === undefined
-          ? await windowAt(Number(`0x${after.slice(0, 12) || '0'}`), call)
-          : { where: { user_id }, end: PLACES };
+    async export({ after = '', ids: wanted, user_id, since = '', vectors, limit, max_bytes }, call) {
+      const filter = wanted ? { memory_id: { $in: [...wanted] } } : user_id !== undefined && { user_id };
+      const { where, end } = filter
+        ? { where: filter, end: PLACES }
+        : await windowAt(Number(`0x${after.slice(0, 12) || '0'}`), call);
       const found = await findAll(collection, { where, max: max_listed }, [], call);
       const ids = found.flatMap(({ id }) => (id > after ? [id] : [])).sort();
       const include = vectors ? [...RECORD, 'embeddings' as const] : RECORD;
       const rows = readInOrder(collection, ids, { chunk: limit, include }, call);
       const { items: read, full } = await readPage(rows, { limit, max_bytes }, (row) => {
         const memory = toMemory(row, model);
-        return memory && memory.updated_at >= since ? memory : undefined;
+        const isWanted = memory && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
+        return isWanted ? memory : undefined;
       });
       const items = read.map(({ row, memory }) => ({ memory, vector: vectors ? toVector(row) : null }));
       if (full !== undefined && full !== ids.at(-1)) return { items, next: full };
