@@ -57,6 +57,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       });
       await client.update(first.id, { content: 'likes green tea' });
       const before = await exported(client, user_id);
+      expect(byId(await exported(client, user_id, { id: first.id })).map(({ id }) => id)).toEqual([first.id]);
       expect(byId(before)).toEqual(byId((await client.list({ user_id })).items));
       expect(await imported(client, before)).toEqual(['unchanged', 'unchanged']);
       for (const { id } of before) await client.remove(id);
