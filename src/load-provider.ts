@@ -14,7 +14,7 @@ export async function loadProvider(provider: string, folder: string): Promise<Pr
   if (file === undefined || !existsSync(file)) {
     const reason = isPath
       ? `there is no file ${file ?? resolve(folder, provider)}`
-      : `no package of this name, with an entry to import, is installed in ${folder} or a folder above it`;
+      : `no package of this name, with an entry to import, is installed in ${folder} or a folder above it${existsSync(resolve(folder, provider)) ? `; a path begins with ./, such as ./${provider}` : ''}`;
     throw new Error(`the provider ${provider} is not found: ${reason}`);
   }
   const exports: { readonly default?: unknown } = await import(pathToFileURL(file).href).catch((error: unknown) => {

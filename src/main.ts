@@ -67,7 +67,7 @@ async function start(flags: Flags): Promise<void> {
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
     const access = gateway.open ? 'open: no key is needed' : 'closed: a key is needed';
     log.info(
-      { provider: config.provider, search: gateway.search },
+      { provider: gateway.provider, search: gateway.search },
       `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
     );
   } catch (error) {

@@ -26,6 +26,8 @@ import { openWebhooks } from './webhooks/webhooks.ts';
 export interface Gateway {
   readonly host: string;
   readonly port: number;
+  /** The name of the provider. */
+  readonly provider: string;
   /** How the backend ranks. */
   readonly search: 'hybrid' | 'vector' | 'keyword' | 'none';
   /** Whether requests needed no credential at the start. */
@@ -88,7 +90,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
       await sleep(config.shutdown_delay_ms);
       await parts.close(graceMs + CLOSE_MS);
     };
-    return { host, port, open, search: searchOf(provider.mounts?.root ?? provider), close };
+    return { host, port, provider: name, open, search: searchOf(provider.mounts?.root ?? provider), close };
   } catch (error) {
     await parts.close().catch(() => {});
     throw error;

@@ -137,7 +137,9 @@ export function storesBeside(
         );
     }
     const data_dir = hasFolder ? own.data_dir : join(root?.data_dir ?? '', 'stores', name);
-    const config = { ...root, ...own, data_dir, stores: [] } as Config;
+    // A store takes no setting of a store from the root.
+    const ofGateway = Object.entries(root ?? {}).filter(([key]) => !(key in storeSchema.shape));
+    const config = { ...Object.fromEntries(ofGateway), ...own, data_dir, stores: [] } as unknown as Config;
     const place = placeOf(config);
     const other = place && places.get(place.key);
     if (place !== undefined && other !== undefined)

@@ -104,6 +104,7 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     name,
     async open(options, context) {
       const opened = plain(await spec.open(await parse(options), context));
+      requireMembers(name, opened);
       const { capabilities, audit, keys, webhooks, freezing, ingestion, ...methods } = opened;
       return {
         ...methods,
@@ -125,14 +126,31 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
   };
 };
 
+const REQUIRED = ['get', 'ping', 'close'] as const;
+const SCOPES: readonly unknown[] = ['native', 'tags', 'none'];
+
+/** Throws if the provider lacks what every provider has, or declares what no provider can: a misspelt name would hide a capability. */
+function requireMembers(name: string, provider: ProviderMethods): void {
+  const missing = REQUIRED.filter((member) => typeof provider[member] !== 'function');
+  if (missing.length > 0)
+    throw new Error(`the provider ${name} has no ${missing.join(', ')}, which every provider has`);
+  const { capabilities = {} } = provider;
+  const unknown = Object.keys(capabilities).filter((key) => !(key in NO_CAPABILITIES) && key !== 'explain');
+  if (unknown.length > 0)
+    throw new Error(`the provider ${name} declares ${unknown.join(', ')}, which is no capability`);
+  const { scopes = 'none' } = capabilities;
+  if (!SCOPES.includes(scopes))
+    throw new Error(`the provider ${name} declares scopes "${scopes}": one of native, tags, none`);
+}
+
 async function checked<Options>({ name, options: schema }: ProviderSpec<Options>, options: unknown): Promise<Options> {
   const result = await validated(schema, options);
   if (!result.issues) return result.value;
-  const lines = result.issues.map(({ path = [], message }) => {
+  const mistakes = result.issues.map(({ path = [], message }) => {
     const place = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
-    return `  - ${place === '' ? '' : `${place}: `}${withoutValues(message, options)}`;
+    return `${place === '' ? '' : `${place}: `}${withoutValues(message, options)}`;
   });
-  throw new Error(`the provider ${name} rejects its options:\n${lines.join('\n')}`);
+  throw new Error(`the provider ${name} rejects its options: ${mistakes.join('; ')}`);
 }
 
 async function validated<Options>(

@@ -56,7 +56,7 @@ export interface Visible {
   readonly outside?: readonly string[] | undefined;
 }
 
-/** Largest size of a record (`recordBytes` in `#toolbox`), unless a larger request size is configured: then twice that. */
+/** Largest size of a record (`recordBytes`), unless a larger request size is configured: then twice that. */
 export const MAX_RECORD_BYTES = 2 * 1024 * 1024;
 /** Maximum characters of a scope, and of a glob over scopes. */
 export const MAX_SCOPE_LENGTH = 512;

@@ -45,7 +45,7 @@ export interface UserStats {
   /** Largest count first, then in byte order; null, for memories without a scope, before others. */
   readonly scopes: readonly { readonly scope: string | null; readonly count: number }[];
   readonly tags: readonly { readonly tag: string; readonly count: number }[];
-  /** Counts by `created_at` in UTC: by day if all times lie in 92 days, else by month. */
+  /** Counts by `created_at` in UTC: by day if the newest is at most 92 × 24 hours after the oldest, else by month. */
   readonly created: {
     readonly per: 'day' | 'month';
     /** The newest `MAX_PERIODS` with memories, oldest first. `from` is the first day, such as `2026-03-01`. */

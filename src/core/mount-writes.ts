@@ -5,6 +5,7 @@ import {
   backgroundCall,
   Call,
   changeEntry,
+  type Freeze,
   type Freezing,
   type ImportRequest,
   invalidRequest,
@@ -33,22 +34,21 @@ const LONGEST_CHANGE_MS = 60_000;
 
 const WRITES = ['add', 'update', 'delete', 'import', 'erase'] as const;
 
-/** Freezes all stores that can be written, the root store first. Undefined: one of them cannot be frozen. */
-export function freezingOf(parts: readonly Part[]): Freezing | undefined {
-  const writable = parts.filter(({ store }) => WRITES.some((member) => store[member] !== undefined));
-  const all = writable.flatMap(({ store }) => store.freezing ?? []);
-  const [first, ...others] = all;
-  if (!first || all.length < writable.length) return undefined;
+/** Freezes all stores that can be written, or none. */
+export function freezingOf(parts: readonly Part[]): Freezing {
+  /** Throws `unsupported_capability` that names a store which cannot be frozen. */
+  const freezings = () =>
+    parts
+      .filter(({ store }) => WRITES.some((member) => store[member] !== undefined))
+      .map((part) => withMember(part, 'freezing').store.freezing);
+  const oldest = (freezes: readonly (Freeze | undefined)[]) => freezes.find((freeze) => freeze !== undefined);
   return {
-    async current(call) {
-      return (await Promise.all(all.map((one) => one.current(call)))).find((freeze) => freeze !== undefined);
-    },
+    current: async (call) => oldest(await Promise.all(freezings().map((one) => one.current(call)))),
     async freeze(request, call) {
+      const all = freezings();
       const before = await Promise.all(all.map((one) => one.current(call)));
       try {
-        const freeze = await first.freeze(request, call);
-        await Promise.all(others.map((one) => one.freeze(request, call)));
-        return freeze;
+        return (await Promise.all(all.map((one) => one.freeze(request, call))))[0] as Freeze;
       } catch (error) {
         // Those that were not frozen before take changes again.
         const undo = all.filter((_, at) => before[at] === undefined);
@@ -56,8 +56,12 @@ export function freezingOf(parts: readonly Part[]): Freezing | undefined {
         throw error;
       }
     },
+    /** All that answer take changes again, even if one does not. */
     async unfreeze(call) {
-      return (await Promise.all(all.map((one) => one.unfreeze(call)))).find((freeze) => freeze !== undefined);
+      const results = await Promise.allSettled(freezings().map((one) => one.unfreeze(call)));
+      const failure = results.find((result) => result.status === 'rejected');
+      if (failure) throw failure.reason;
+      return oldest(results.map((result) => (result.status === 'fulfilled' ? result.value : undefined)));
     },
   };
 }
@@ -67,13 +71,13 @@ export function createWrites(
   { parts, ofScope, ofId }: Routes,
   audit: AuditLog | undefined,
 ): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase'> {
-  /** The root store writes its entries itself. */
-  const isRecorded = ({ mount }: Part) => mount !== undefined && audit !== undefined;
+  /** The root store writes its entries itself, and without its log there are none. */
+  const needsEntry = ({ mount }: Part) => mount !== undefined && audit !== undefined;
   /**
    * Runs a change of a mounted store to its end, with its entry, even if the client leaves meanwhile: the store may have made it.
    */
   const toItsEnd = <Result>(part: Part, call: Call, work: (own: Call) => Promise<Result>): Promise<Result> => {
-    if (!isRecorded(part)) return work(callOf(part, call));
+    if (!needsEntry(part)) return work(callOf(part, call));
     const own = new Call(call.requestId, call.caller, AbortSignal.timeout(LONGEST_CHANGE_MS));
     own.trace = call.trace;
     own.consistency = call.consistency;
@@ -81,7 +85,7 @@ export function createWrites(
   };
   const record = async (part: Part, action: AuditAction, changed: readonly Changed[], call: Call) => {
     const entries = changed.map((one) => changeEntry(action, one, call));
-    if (isRecorded(part) && entries.length > 0) await audit?.record(entries, call);
+    if (needsEntry(part) && entries.length > 0) await audit?.record(entries, call);
   };
 
   return {
@@ -130,7 +134,7 @@ export function createWrites(
         );
       }
       return toItsEnd(part, call, async (ownCall) => {
-        const old = isRecorded(part) ? await part.store.get(ref, ownCall) : undefined;
+        const old = needsEntry(part) ? await part.store.get(ref, ownCall) : undefined;
         const memory = await part.store.update({ ref, patch }, ownCall);
         // A patch that changes nothing is no change.
         if (memory && memory.updated_at !== old?.updated_at) {
@@ -143,7 +147,7 @@ export function createWrites(
     async delete(ref, call) {
       const part = withMember(ofId(ref.id), 'delete');
       const own = callOf(part, call);
-      if (!isRecorded(part)) return part.store.delete(ref, own);
+      if (!needsEntry(part)) return part.store.delete(ref, own);
       // The entry of the audit log needs its user and scope.
       const memory = await part.store.get(ref, own);
       if (!memory) return false;
@@ -167,7 +171,7 @@ export function createWrites(
         const own: ImportRequest = { items: places.map((place) => items[place] as (typeof items)[number]), replace };
         const { store } = withMember(part, 'import');
         await toItsEnd(part, call, async (ownCall) => {
-          const replaced = replace && isRecorded(part);
+          const replaced = replace && needsEntry(part);
           const anywhere = { users: null, within: null };
           const olds = await Promise.all(
             own.items.map(({ memory }) => (replaced ? store.get({ id: memory.id, ...anywhere }, ownCall) : undefined)),
@@ -186,7 +190,7 @@ export function createWrites(
       return outcomes;
     },
 
-    /** The root store comes last: its statement writes the entry of the audit log. */
+    /** In every store, even if one fails: repeating it goes on. The root store comes last, whose entry is that of the request. */
     async erase({ user_id }, call) {
       const [root, ...mounted] = parts as [Part, ...Part[]];
       const eraseIn = async (part: Part): Promise<number | OmpError> =>

@@ -57,9 +57,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
     changes: root.changes,
     changesHeld: root.changesHeld,
     webhooks: root.webhooks,
-    get freezing() {
-      return freezingOf(parts);
-    },
+    freezing: root.freezing && freezingOf(parts),
     keys: root.keys,
     stats: root.stats,
     backlog: root.backlog,

@@ -27,7 +27,7 @@ export async function ask<Asked extends Part, Result>(
   call: Call,
   work: (part: Asked, call: Call) => Promise<Result>,
 ): Promise<PartResult<Asked, Result> | undefined> {
-  const asked = (own: Call) => namingErrors(part, () => work(part, own));
+  const asked = (own: Call) => asStoreErrors(part, () => work(part, own));
   if (part.required) return { part, result: await asked(callOf(part, call)) };
   try {
     return { part, result: await inShare(part.name, callOf(part, call), asked) };
@@ -39,7 +39,7 @@ export async function ask<Asked extends Part, Result>(
 }
 
 /** A store whose answer cannot be understood has failed. */
-async function namingErrors<Result>({ name }: Part, work: () => Promise<Result>): Promise<Result> {
+async function asStoreErrors<Result>({ name }: Part, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -51,7 +51,7 @@ async function namingErrors<Result>({ name }: Part, work: () => Promise<Result>)
 const isOutage = (error: unknown): boolean =>
   error instanceof OmpError && (error.code === 'provider_error' || error.code === 'rate_limited');
 
-/** The part of a request's remaining time that an optional store may take. */
+/** How much of a request's remaining time an optional store may take: the same for each, since they are asked at once. */
 const SHARE = 0.5;
 
 /** Runs the work with a deadline before that of the request, so that the others can still answer. */

@@ -48,7 +48,7 @@ export function unopenedStore(name: string): Store {
     erase: fail,
     changes: undefined,
     webhooks: undefined,
-    freezing: undefined,
+    freezing: { current: fail, freeze: fail, unfreeze: fail },
     changesHeld: undefined,
     export: fail,
     import: fail,

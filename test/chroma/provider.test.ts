@@ -78,14 +78,14 @@ describe.skipIf(NO_CHROMA !== '')(`the provider for Chroma${NO_CHROMA && ` (${NO
   it('[Decision 50] options are checked, and no value is repeated', async () => {
     const options = { url: 'secret', token: '', preset: 'x', max_listed: 1.5, path: '/' };
     await expect(openChromaProvider(options)).rejects.toThrow(
-      [
-        'the provider chroma rejects its options:',
-        '  - url: must be the address of a server',
-        '  - token: must be a text',
-        '  - preset: must be langchain or mem0',
-        '  - max_listed: must be a whole number above 0',
-        '  - path: is no option of this provider',
-      ].join('\n'),
+      'the provider chroma rejects its options: ' +
+        [
+          'url: must be the address of a server',
+          'token: must be a text',
+          'preset: must be langchain or mem0',
+          'max_listed: must be a whole number above 0',
+          'path: is no option of this provider',
+        ].join('; '),
     );
   });
 

@@ -97,6 +97,17 @@ describe('[Decision 48] stores', () => {
     expect(load({ env: used }).warnings).toEqual([]);
   });
 
+  it('take no setting of a store from the root store, the options of another provider least of all', () => {
+    const root = 'provider: ./a.js\noptions: { file: secret }';
+    const { config } = load({
+      yaml: `${root}\nstores:\n  b: { mount: b, provider: ./b.js }\n  m: { mount: m, provider: memory }`,
+    });
+    const [b, m] = config.stores;
+    expect(config.options).toEqual({ file: 'secret' });
+    expect(b?.config.options).toBeUndefined();
+    expect(m?.config.options).toBeUndefined();
+  });
+
   it('have a data folder of their own below that of the root store', () => {
     const { stores } = load({
       env: { OMP_DATA_DIR: '/data' },

@@ -42,7 +42,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
     const test = testOf(subject);
 
     test('[Decision 43] every field, id and time survives the way out and in', async (need) => {
-      need('export', 'import', 'scopes');
+      need('export', 'import', 'scopes', 'tags', 'list', 'search', 'update', 'delete');
       const { client } = subject();
       const user_id = freshUser();
       const first = await client.add({ user_id, content: 'likes tea' });
@@ -96,7 +96,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
     });
 
     test('[Decision 43] an id that is stored already is skipped or replaced, and never taken from another user', async (need) => {
-      need('export', 'import');
+      need('export', 'import', 'list', 'search');
       const { client } = subject();
       const user_id = freshUser();
       const { id } = await client.add({ user_id, content: 'tea' });
@@ -118,7 +118,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
     });
 
     test('[Decision 43] memories keep the ids and times of another store', async (need) => {
-      need('export', 'import', 'list', 'update', 'delete', 'search');
+      need('export', 'import', 'list', 'update', 'delete', 'search', 'tags', 'temporal');
       const { client } = subject();
       const user_id = freshUser();
       const old = [
@@ -180,7 +180,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
     });
 
     test('[Decision 43] an id that no path can name is rejected, and every other one can be read', async (need) => {
-      need('export', 'import');
+      need('export', 'import', 'delete');
       const { client } = subject();
       const user_id = freshUser();
       const memory = { user_id, content: 'tea', created_at: '2026-01-01T00:00:00.000Z' };
@@ -198,7 +198,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
     });
 
     test('[Decision 43] a vector that the store cannot keep rejects its own memory, with the reason', async (need) => {
-      need('export', 'import', 'vector_search');
+      need('export', 'import', 'vector_search', 'list');
       const { client } = subject();
       const user_id = freshUser();
       await client.add({ user_id, content: 'likes tea' });
@@ -265,7 +265,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
     });
 
     test('[Decision 43] only who may read, or write, everything may', async (need) => {
-      need('export', 'import');
+      need('export', 'import', 'list', 'tags');
       const { client } = subject();
       const user_id = freshUser();
       await client.add({ user_id, content: 'tea' });

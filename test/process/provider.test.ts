@@ -123,7 +123,7 @@ describe('a provider of others', () => {
     };
     for (const env of [{ OMP_PROVIDER_OPTIONS: '{"url": "geheim"}' }, { OMP_PROVIDER_OPTIONS_FILE: 'secret' }]) {
       for (const text of await failing('./showing.js', files, env)) {
-        expect(text).toMatch(/the provider showing rejects its options:(?:\\n|\n) *- url: must be a text, not …/);
+        expect(text).toMatch(/the provider showing rejects its options: url: must be a text, not …/);
         expect(text).not.toContain('geheim');
       }
     }

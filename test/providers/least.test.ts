@@ -1,3 +1,4 @@
+import { expect, it } from 'vitest';
 import { z } from 'zod';
 import {
   analyseLater,
@@ -67,3 +68,13 @@ const least = (by: 'list' | 'search') =>
 
 providerTests(least('list'), undefined, 'the least provider, with list');
 providerTests(least('search'), () => ({ mode: 'keyword' }), 'the least provider, with search');
+
+it.each([
+  [{ ping: undefined, close: undefined }, 'the provider odd has no ping, close, which every provider has'],
+  [{ capabilities: { tagz: true } }, 'the provider odd declares tagz, which is no capability'],
+  [{ capabilities: { scopes: 'natve' } }, 'the provider odd declares scopes "natve": one of native, tags, none'],
+])('[Decision 50] %j is refused when the provider opens', async (members, message) => {
+  const complete = { get: async () => undefined, ping: async () => {}, close: async () => {} };
+  const odd = defineProvider({ specVersion: 1, name: 'odd', open: async () => ({ ...complete, ...members }) as never });
+  await expect(odd.open({}, {} as never)).rejects.toThrow(message);
+});
