@@ -32,7 +32,7 @@ const VARIABLES = new Set([
 const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the exporter of traces': /^OTEL_EXPORTER_OTLP_(HEADERS|TIMEOUT|COMPRESSION|CERTIFICATE)$/,
   'the tests':
-    /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS|CONTAINERS_FOLDER)$/,
+    /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS|CONTAINERS_FOLDER|GLIBC)$/,
   'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|POSTGRES_SHARED_BUFFERS|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
   'an example of a reference in the file': /^(REDIS_PASSWORD|HANDBOOK_URL|CRM_INDEX_HOST|WEBHOOK_SECRET)$/,
   'other containers': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
@@ -42,7 +42,7 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'omp-gateway migrate and verify': /^OMP_(FROM|TO)_KEY$/,
   'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|CODEX_HOME|XDG_STATE_HOME)$/,
   'nothing: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
-  'nothing: a constant of the source': /^ANALYSER_VERSION$/,
+  'nothing: a constant of the source': /^(ANALYSER_VERSION|IDEMPOTENCY_TTL_MS)$/,
 };
 const foreign = Object.values(READ_BY_OTHERS);
 
