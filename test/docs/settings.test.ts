@@ -39,6 +39,7 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE|NODE_EXTRA_CA_CERTS)$/,
   'the chat in docs/integrations/client.md': /^(GATEWAY_(URL|KEY)|MODEL_(URL|KEY))$/,
   'the SDK in docs/integrations/anthropic-memory-tool.md': /^ANTHROPIC_API_KEY$/,
+  "Chroma's client": /^CHROMA_(TENANT|DATABASE)$/,
   'omp-gateway migrate and verify': /^OMP_(FROM|TO)_KEY$/,
   'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|CODEX_HOME|XDG_STATE_HOME)$/,
   'nothing: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
