@@ -11,6 +11,7 @@ import {
   invalidRequest,
   type Memory,
   OmpError,
+  unchangedEntry,
 } from '#contract';
 import { idPrefix } from './mount.ts';
 import { callOf, lacking, type Part, type PartWith } from './mount-parts.ts';
@@ -136,10 +137,10 @@ export function createWrites(
       return toItsEnd(part, call, async (ownCall) => {
         const old = needsEntry(part) ? await part.store.get(ref, ownCall) : undefined;
         const memory = await part.store.update({ ref, patch }, ownCall);
-        // A patch that changes nothing is no change.
-        if (memory && memory.updated_at !== old?.updated_at) {
+        if (!memory) return undefined;
+        if (memory.updated_at !== old?.updated_at) {
           await record(part, 'update', [{ ...memory, left_scopes: leftBy(old, memory) }], ownCall);
-        }
+        } else await audit?.record([unchangedEntry('update', memory, ownCall)], ownCall);
         return memory;
       });
     },
