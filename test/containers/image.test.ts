@@ -38,22 +38,6 @@ describe('the image', () => {
     await inImage('cd /app && node -e "import(\'fs-native-extensions\')"');
   });
 
-  it('[Decision 50] opens a provider that is mounted, on a read-only file system', async () => {
-    const mount = `${import.meta.dirname}/provider:/app/providers/mounted:ro`;
-    const settings = ['--env=OMP_PROVIDER=./providers/mounted', '--env=OMP_SEARCH_MODE=keyword', '--env=OMP_AUTH=open'];
-    const findings = await docker(
-      'run',
-      '--rm',
-      '--read-only',
-      '--volume',
-      mount,
-      ...settings,
-      'omp-gateway',
-      'doctor',
-    );
-    expect(findings).toContain('the provider ./providers/mounted opens and answers');
-  });
-
   it('describes itself as an application in its SBOM', async () => {
     const { metadata } = JSON.parse(await inImage('cat /app/sbom.cdx.json')) as { metadata: { component: object } };
     expect(metadata.component).toMatchObject({

@@ -153,7 +153,8 @@ function createWalks(
 
     /** In the order of the ids of records; `after` is one, or the prefix of those of a place. */
     async export({ after = '', ids: wanted, user_id, since = '', vectors, limit, max_bytes }, call) {
-      const filter = wanted ? { memory_id: { $in: [...wanted] } } : user_id !== undefined && { user_id };
+      const owner = user_id === undefined ? undefined : { user_id };
+      const filter = wanted ? all([{ memory_id: { $in: [...wanted] } }, owner]) : owner;
       const { where, end } = filter
         ? { where: filter, end: PLACES }
         : await windowAt(Number(`0x${after.slice(0, 12) || '0'}`), call);
@@ -163,8 +164,7 @@ function createWalks(
       const rows = readInOrder(collection, ids, { chunk: limit, include }, call);
       const { items: read, full } = await readPage(rows, { limit, max_bytes }, (row) => {
         const memory = toMemory(row, model);
-        const isWanted = memory && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
-        return isWanted ? memory : undefined;
+        return memory && memory.updated_at >= since ? memory : undefined;
       });
       const items = read.map(({ row, memory }) => ({ memory, vector: vectors ? toVector(row) : null }));
       if (full !== undefined && full !== ids.at(-1)) return { items, next: full };
