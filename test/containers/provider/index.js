@@ -1,0 +1,7 @@
+import { defineProvider } from 'omp-gateway/provider';
+
+export default defineProvider({
+  specVersion: 1,
+  name: 'mounted',
+  open: async () => ({ get: async () => undefined, ping: async () => {}, close: async () => {} }),
+});
