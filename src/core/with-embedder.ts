@@ -102,7 +102,6 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     search,
     import: importMemories,
     ingestion: queue,
-    vectorsOf,
     close,
     ...others
   } = provider;
@@ -120,7 +119,6 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
       search: async (query, call) =>
         search({ ...query, vector: query.vector ?? (await vectors.ofQuery(query, call)) }, call),
     }),
-    ...(embedder && vectorsOf && { vectorsOf }),
     ...(importMemories && { import: importTo(importMemories, writes) }),
     async close() {
       await ingestion?.close();
