@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import type { z } from 'zod';
-import { backgroundCall, type KeyStore, OmpError, type StoredKey } from '#contract';
+import { backgroundCall, type KeyStore, type StoredKey } from '#contract';
 import {
   type ConfiguredKey,
   expirySchema,
@@ -158,14 +158,7 @@ async function withStore(command: Stored, terminal: Terminal): Promise<void> {
   const { openKeys } = await providerModule(provider);
   const store = await openKeys?.(providerOptions(config), { data_dir, log: terminalLog(terminal) });
   if (!store) throw new Error(`the provider ${provider} stores no keys. ${INSTEAD}`);
-  try {
-    await run(command, store, terminal);
-  } catch (error) {
-    // The message says everything; its cause adds nothing.
-    throw error instanceof OmpError && error.code === 'invalid_request' ? new Error(error.message) : error;
-  } finally {
-    await store.close();
-  }
+  await run(command, store, terminal).finally(store.close);
 }
 
 async function run(command: Stored, store: KeyStore, { stdout, stderr }: Terminal): Promise<void> {

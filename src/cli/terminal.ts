@@ -1,4 +1,4 @@
-import type { Log } from '#contract';
+import { type Log, OmpError } from '#contract';
 import type { Environment } from '../config/mistakes.ts';
 
 /** Numbers of ANSI escape sequences. The style `rewrite` erases the line of the cursor first. */
@@ -94,7 +94,10 @@ export async function runCommand(
     return 0;
   } catch (error) {
     const ofParser = /^ERR_PARSE_ARGS/.test((error as NodeJS.ErrnoException).code ?? '');
-    const message = ofParser ? (error as Error).message.replaceAll('\n', ' ') : explainError(error);
+    // The message of such an error says everything; its cause adds nothing.
+    const isComplete = error instanceof OmpError && error.code === 'invalid_request';
+    const explained = isComplete ? error.message : explainError(error);
+    const message = ofParser ? (error as Error).message.replaceAll('\n', ' ') : explained;
     const isMistake = ofParser || error instanceof Mistake;
     report(terminal, isMistake ? `${message}\nTry 'omp-gateway ${name} --help'.` : message);
     return isMistake ? 2 : 1;

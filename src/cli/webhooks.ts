@@ -1,7 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { backgroundCall, type Delivery, OmpError } from '#contract';
+import { backgroundCall, type Delivery } from '#contract';
 import { providerOptions, webhookOptions } from '../config/config-options.ts';
-import { ConfigError } from '../config/mistakes.ts';
 import type { Webhook, Webhooks } from '../core/webhooks.ts';
 import { providerModule } from '../registry.ts';
 import { parse } from '../verbs/fields.ts';
@@ -9,7 +8,7 @@ import { createWebhook } from '../verbs/webhooks.ts';
 import { createCourier } from '../webhooks/delivery.ts';
 import { createWebhooks } from '../webhooks/webhooks.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
-import { explainError, printable, report, type Terminal, terminalLog } from './terminal.ts';
+import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway webhooks --help` prints: at most 80 columns wide, ends with a newline. */
 export const WEBHOOKS_USAGE = `Usage: omp-gateway webhooks create URL [options]
@@ -62,72 +61,61 @@ interface Asked {
   readonly flags: Flags;
 }
 
-/** Parses the arguments that follow `webhooks`; a text is a mistake. */
-function parseWebhooksArguments([command, ...args]: readonly string[]): Asked | 'help' | { readonly mistake: string } {
+/** Parses the arguments that follow `webhooks`. Throws `Mistake`, or as `parseArgs` does. */
+function parseWebhooksArguments([command, ...args]: readonly string[]): Asked | 'help' {
   if (command === '--help' || command === '-h') return 'help';
   if (command === undefined || !Object.hasOwn(OPTIONS, command)) {
-    return { mistake: command === undefined ? 'webhooks needs a command' : `Unknown command 'webhooks ${command}'` };
+    throw new Mistake(command === undefined ? 'webhooks needs a command' : `Unknown command 'webhooks ${command}'`);
   }
-  try {
-    const options: ParseArgsConfig['options'] = OPTIONS[command as Command];
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: command !== 'list' });
-    if (values.help) return 'help';
-    const [subject, extra] = positionals;
-    if (command !== 'list' && (subject === undefined || extra !== undefined)) {
-      return { mistake: `webhooks ${command} needs one ${command === 'create' ? 'URL' : 'id'}` };
-    }
-    return { command: command as Command, subject, values, flags: configFlags(values) };
-  } catch (error) {
-    return { mistake: (error as Error).message.replaceAll('\n', ' ') };
+  const options: ParseArgsConfig['options'] = OPTIONS[command as Command];
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: command !== 'list' });
+  if (values.help) return 'help';
+  const [subject, extra] = positionals;
+  if (command !== 'list' && (subject === undefined || extra !== undefined)) {
+    throw new Mistake(`webhooks ${command} needs one ${command === 'create' ? 'URL' : 'id'}`);
   }
+  return { command: command as Command, subject, values, flags: configFlags(values) };
 }
 
 /**
  * `omp-gateway webhooks`: results go to standard output, everything else to standard error. Returns the exit status: 0; 1: it
  * failed; 2: wrong arguments.
  */
-export async function runWebhooks(argv: readonly string[], terminal: Terminal): Promise<number> {
-  const asked = parseWebhooksArguments(argv);
-  if (asked === 'help') {
-    terminal.stdout.write(WEBHOOKS_USAGE);
+export const runWebhooks = (argv: readonly string[], terminal: Terminal): Promise<number> =>
+  runCommand('webhooks', WEBHOOKS_USAGE, terminal, async () => {
+    const asked = parseWebhooksArguments(argv);
+    if (asked === 'help') return asked;
+    await withWebhooks(asked, terminal);
     return 0;
-  }
-  if ('mistake' in asked) {
-    report(terminal, `${asked.mistake}\nTry 'omp-gateway webhooks --help'.`);
-    return 2;
-  }
-  const trouble = await withWebhooks(asked, terminal).catch((error: unknown) => {
-    // The message of these says everything; their causes add nothing.
-    const complete = error instanceof ConfigError || (error instanceof OmpError && error.code === 'invalid_request');
-    return complete ? error.message : explainError(error);
   });
-  if (trouble === undefined) return 0;
-  report(terminal, trouble);
-  return 1;
-}
 
 const NO_SECRET =
   'OMP_WEBHOOK_SECRET is not set: it encrypts the secrets of webhooks; make it once with "openssl rand -base64 32", for the gateways too';
 
-/** Returns what went wrong. */
-async function withWebhooks(asked: Asked, terminal: Terminal): Promise<string | undefined> {
+async function withWebhooks(asked: Asked, terminal: Terminal): Promise<void> {
   const config = configOf(asked.flags, terminal);
   const options = webhookOptions(config);
-  if (!options) return NO_SECRET;
+  if (!options) throw new Error(NO_SECRET);
   const { provider, data_dir } = config;
   const { openWebhooks } = await providerModule(provider);
   const store = await openWebhooks?.(providerOptions(config), { data_dir, log: terminalLog(terminal) });
-  if (!store)
-    return `the provider ${provider} stores no webhooks that a command could reach; use POST /webhooks if it has any`;
+  if (!store) throw new Error(elsewhere(provider));
   const webhooks = createWebhooks({ ...store, ...createCourier(options) });
-  return run(asked, webhooks, terminal).finally(store.close);
+  await run(asked, webhooks, terminal).finally(store.close);
 }
 
-const UNKNOWN = 'no webhook has this id';
+const elsewhere = (provider: string) =>
+  `this command cannot manage webhooks of the provider ${provider}; use POST /webhooks of a gateway whose features.webhooks is true`;
+
+/** Throws if there was no such webhook. */
+function known<Result>(result: Result | undefined | false): Result {
+  if (!result) throw new Error('no webhook has this id');
+  return result;
+}
+
 const SHOWN_ONCE = 'This is the only time the secret is shown. Receivers check the signatures with it.\n';
 
-async function run({ command, subject = '', values }: Asked, webhooks: Webhooks, terminal: Terminal) {
-  const { stdout, stderr } = terminal;
+async function run({ command, subject = '', values }: Asked, webhooks: Webhooks, { stdout, stderr }: Terminal) {
   const call = backgroundCall('webhooks', new AbortController().signal);
   if (command === 'create') {
     const { user: users, scope, action: actions } = values;
@@ -140,24 +128,19 @@ async function run({ command, subject = '', values }: Asked, webhooks: Webhooks,
     const all = await webhooks.list(call);
     stdout.write(values.json ? `${JSON.stringify(all, null, 2)}\n` : all.map(described).join(''));
   } else if (command === 'test') {
-    const delivery = await webhooks.test(subject, call);
-    if (!delivery) return UNKNOWN;
+    const delivery = known(await webhooks.test(subject, call));
     stdout.write(`${attempt(delivery)}\n`);
-    if (delivery.outcome !== 'delivered') return 'the event was not delivered';
+    if (delivery.outcome !== 'delivered') throw new Error('the event was not delivered');
   } else if (command === 'rotate') {
-    const rotated = await webhooks.rotate(subject, call);
-    if (!rotated) return UNKNOWN;
-    stdout.write(`${rotated.secret}\n`);
+    stdout.write(`${known(await webhooks.rotate(subject, call)).secret}\n`);
     stderr.write(SHOWN_ONCE);
   } else if (command === 'resume') {
-    const webhook = await webhooks.resume({ id: subject, from: values['from-now'] ? 'now' : 'cursor' }, call);
-    if (!webhook) return UNKNOWN;
-    stdout.write(`${webhook.id} is active\n`);
+    const from = values['from-now'] ? 'now' : 'cursor';
+    stdout.write(`${known(await webhooks.resume({ id: subject, from }, call)).id} is active\n`);
   } else {
-    if (!(await webhooks.delete(subject, call))) return UNKNOWN;
+    known(await webhooks.delete(subject, call));
     stdout.write(`${subject} is deleted\n`);
   }
-  return undefined;
 }
 
 const attempt = ({ at, type, outcome, status, milliseconds }: Delivery): string =>
