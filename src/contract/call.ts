@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { OmpError } from './errors.ts';
 
 /** The client that a call is made for. */
 export interface Caller {
@@ -146,8 +147,8 @@ export class Call {
     return this.#leftOut;
   }
 
-  /** Tells the client that the answer lacks a store. */
-  leaveOut(name: keyof LeftOut, store: string): void {
+  /** Tells the client that the answer lacks a store, and the log why, if it failed. */
+  leaveOut(name: keyof LeftOut, store: string, _failure?: OmpError): void {
     const stores = this.#leftOut?.[name] ?? [];
     if (!stores.includes(store)) this.#leftOut = { ...this.#leftOut, [name]: [...stores, store].sort() };
   }

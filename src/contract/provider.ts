@@ -195,7 +195,7 @@ export interface Provider {
    */
   add?(request: AddRequest, call: Call): Promise<Memory | undefined>;
   /**
-   * Adds several memories, in one transaction if the backend has any. Outcomes in order. Rejects only if it added none, or if
+   * Adds several memories, in one transaction if the backend has transactions. Outcomes in order. Rejects only if it added none, or if
    * that is unknown. Undefined: as for `add`. Absent: the gateway calls `add` one by one.
    */
   batch?(request: BatchRequest, call: Call): Promise<BatchOutcome[] | undefined>;

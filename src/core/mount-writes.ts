@@ -42,9 +42,9 @@ export function freezingOf(parts: readonly Part[]): Freezing {
     parts
       .filter(({ store }) => WRITES.some((member) => store[member] !== undefined))
       .map((part) => withMember(part, 'freezing').store.freezing);
-  const oldest = (freezes: readonly (Freeze | undefined)[]) => freezes.find((freeze) => freeze !== undefined);
+  const first = (freezes: readonly (Freeze | undefined)[]) => freezes.find((freeze) => freeze !== undefined);
   return {
-    current: async (call) => oldest(await Promise.all(freezings().map((one) => one.current(call)))),
+    current: async (call) => first(await Promise.all(freezings().map((one) => one.current(call)))),
     async freeze(request, call) {
       const all = freezings();
       const before = await Promise.all(all.map((one) => one.current(call)));
@@ -62,7 +62,7 @@ export function freezingOf(parts: readonly Part[]): Freezing {
       const results = await Promise.allSettled(freezings().map((one) => one.unfreeze(call)));
       const failure = results.find((result) => result.status === 'rejected');
       if (failure) throw failure.reason;
-      return oldest(results.map((result) => (result.status === 'fulfilled' ? result.value : undefined)));
+      return first(results.map((result) => (result.status === 'fulfilled' ? result.value : undefined)));
     },
   };
 }
@@ -251,7 +251,7 @@ const MAX_SCOPES = 1_000;
 /** The scopes of a user's memories in a mounted store, as far as it can count them. */
 async function scopesOf(part: Part, user_id: string, call: Call): Promise<string[]> {
   if (part.mount === undefined) return [];
-  const stats = await part.store.userStats?.({ user_id, within: null, limit: MAX_SCOPES }, callOf(part, call));
+  const stats = await part.store.userStats?.({ user_id, within: null, limit: MAX_SCOPES }, call);
   return stats?.scopes.flatMap(({ scope }) => scope ?? []) ?? [part.mount];
 }
 

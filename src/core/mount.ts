@@ -2,6 +2,10 @@ import { type Memory, type NewMemory, OmpError, type Ref, type Visible, type Wit
 import { isAtOrBelow, withinBelow } from '#toolbox';
 import type { Store } from './with-embedder.ts';
 
+/*
+ * A store in the names of the gateway: its ids and scopes, and what hides where (Decision 48).
+ */
+
 /** What only the root store has. */
 const OF_THE_ROOT = {
   mounts: undefined,
@@ -11,10 +15,6 @@ const OF_THE_ROOT = {
   changesHeld: undefined,
   webhooks: undefined,
 };
-
-/*
- * A store in the names of the gateway: its ids and scopes, and what hides where (Decision 48).
- */
 
 /** Where a store is mounted. */
 export interface Place {

@@ -4,6 +4,7 @@ import { idPrefix, type StoreMembers } from './mount.ts';
 import { callOf, type Part, partsOf } from './mount-parts.ts';
 import { exportParts, listParts, listUsers, searchParts, sumStats, vectorsOfParts } from './mount-reads.ts';
 import { createWrites, freezingOf } from './mount-writes.ts';
+import { ask } from './optional-stores.ts';
 import type { MountedStore, Store } from './with-embedder.ts';
 
 export interface MountOptions {
@@ -41,6 +42,10 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
       ofId(id) {
         const { store, mount } = ofId(id);
         return mount === undefined ? undefined : { store, mount };
+      },
+      async find(ref, call) {
+        const found = await ask(ofId(ref.id), call, ({ store }, own) => store.get(ref, own));
+        return found?.result;
       },
     },
     name: root.name,

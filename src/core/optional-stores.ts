@@ -33,7 +33,7 @@ export async function ask<Asked extends Part, Result>(
     return { part, result: await inShare(part.name, callOf(part, call), asked) };
   } catch (error) {
     if (call.aborted || !isOutage(error)) throw error;
-    call.leaveOut('x-partial', part.name);
+    call.leaveOut('x-partial', part.name, error);
     return undefined;
   }
 }
@@ -48,7 +48,7 @@ async function asStoreErrors<Result>({ name }: Part, work: () => Promise<Result>
   }
 }
 
-const isOutage = (error: unknown): boolean =>
+const isOutage = (error: unknown): error is OmpError =>
   error instanceof OmpError && (error.code === 'provider_error' || error.code === 'rate_limited');
 
 /** How much of a request's remaining time an optional store may take: the same for each, since they are asked at once. */

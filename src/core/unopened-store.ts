@@ -1,4 +1,4 @@
-import { providerError } from '#contract';
+import { OmpError } from '#contract';
 import type { StoreMembers } from './mount.ts';
 import type { Store } from './with-embedder.ts';
 
@@ -8,7 +8,8 @@ import type { Store } from './with-embedder.ts';
  */
 export function unopenedStore(name: string): Store {
   const fail = async (): Promise<never> => {
-    throw providerError(name, `the store ${name} could not be opened yet; the gateway keeps trying`);
+    const message = `the store ${name} could not be opened yet; the gateway keeps trying`;
+    throw new OmpError('provider_error', message, { provider: name, retryAfter: 1 });
   };
   const members: StoreMembers = {
     name,

@@ -55,6 +55,8 @@ export interface Mounts {
   ofScope(scope: string | null): Store;
   /** The store of the record with this id, and its mount; undefined: the root store. */
   ofId(id: string): { readonly store: Store; readonly mount: string } | undefined;
+  /** `get` as a part of a larger answer: leaves out an optional store that fails or is slow. */
+  find: Store['get'];
 }
 
 /** A provider with its embedder: its methods take texts without their vectors. */

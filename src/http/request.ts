@@ -151,8 +151,14 @@ class RequestCall extends Call {
     this.#context.header('x-ignored-fields', [...names].join(', '));
   }
 
-  override leaveOut(name: keyof LeftOut, store: string): void {
+  override leaveOut(name: keyof LeftOut, store: string, failure?: OmpError): void {
     super.leaveOut(name, store);
+    // With a time to retry, the failure behind it is in the log already.
+    if (failure && failure.retryAfter === undefined) {
+      this.#context
+        .get('log')
+        .warn({ request_id: this.requestId, provider: store, err: failure }, 'a store was left out');
+    }
     if (!this.#context.finalized) this.#context.header(name, this.leftOut?.[name]?.join(', '));
   }
 

@@ -1,13 +1,5 @@
 import { z } from 'zod';
-import {
-  AUDIT_ACTIONS,
-  type Call,
-  type Change,
-  type ChangeFilter,
-  type ChangePart,
-  type Memory,
-  OmpError,
-} from '#contract';
+import { AUDIT_ACTIONS, type Call, type Change, type ChangeFilter, type ChangePart, type Memory } from '#contract';
 import { changeMatcher, recordBytes } from '#toolbox';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
@@ -170,23 +162,14 @@ interface Shown {
   readonly memory?: Memory | undefined;
 }
 
-const isFailureOf = (name: string, error: unknown): boolean =>
-  error instanceof OmpError && error.code === 'provider_error' && error.provider === name;
-
 /** The changes with their memories, as many as an answer may hold. */
 function withMemories(access: Access, changes: readonly Change[], call: Call): Promise<Shown[]> {
   const { store, shares, bounds, principal } = access;
   const memoryOf = async ({ id, user_id }: Change): Promise<Memory | undefined> => {
     if (id === null) return undefined;
-    try {
-      const memory = await store.get({ id, users: [user_id], within: principal.grants.read }, call);
-      return memory && access.readable(memory, user_id);
-    } catch (error) {
-      const optional = store.mounts?.stores.find(({ name, required }) => !required && isFailureOf(name, error));
-      if (!optional) throw error;
-      call.leaveOut('x-partial', optional.name);
-      return undefined;
-    }
+    const ref = { id, users: [user_id], within: principal.grants.read };
+    const memory = await (store.mounts?.find(ref, call) ?? store.get(ref, call));
+    return memory && access.readable(memory, user_id);
   };
   return shares.records(changes.length, call, async () => {
     const result: Shown[] = [];

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { NewMemory, Provider } from '#contract';
 import { unopenedStore } from '../../src/core/unopened-store.ts';
+import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { callBy } from '../support/requests.ts';
 import { APP_LIMITS, clientTo, freshUser, gateOn, recordingLog } from '../support/subject.ts';
-import type { WireError, WireMemory, WirePage } from '../support/wire.ts';
+import type { WireChanges, WireError, WireMemory, WirePage } from '../support/wire.ts';
 import {
   bent,
   COMPLETE,
@@ -56,6 +57,25 @@ describe('[Decision 49] a store that fails', () => {
     expect(expectError(page, 'provider_error').provider).toBe('crm');
     // Without it, the gateway is ready.
     await all.ping(call);
+  });
+
+  it('is left out of the memories of changes if it is optional, and the log says why', async () => {
+    let isDown = false;
+    const current = once(bent(({ name, get }) => ({ get: (ref, own) => (isDown ? down(name) : get(ref, own)) })));
+    const { client, add, user_id, subject } = await open([{ ...CRM, required: false, current }]);
+    const made = [await add('tea', 'crm'), await add('coffee')];
+    const read = async () => {
+      const reply = await client.ask('/changes', { user_id, include: 'memory' });
+      const { changes } = reply.body as WireChanges;
+      return { shown: changes.map(({ memory }) => memory), left: leftOut(reply) };
+    };
+    expect(await read()).toEqual({ shown: made, left: COMPLETE });
+    isDown = true;
+    expect(await read()).toEqual({ shown: [undefined, made[1]], left: PARTIAL });
+    const lines = subject.lines.filter(({ message }) => message === 'a store was left out');
+    expect(lines).toEqual([
+      expect.objectContaining({ level: 'warn', fields: expect.objectContaining({ provider: 'crm' }) }),
+    ]);
   });
 
   it('has a share of the time of the request, if it is optional', async () => {
@@ -195,6 +215,28 @@ describe('[Decision 49] a store that lacks a verb', () => {
   });
 });
 
+it('[Decision 53] all stores are frozen, or none', async () => {
+  const frozen = async (store: Store) => ((await store.freezing?.current(call)) ? 'frozen' : 'open');
+  let isDown = true;
+  const current = once(
+    bent(({ name, freezing }) => ({
+      freezing: { ...freezing, freeze: (request, own) => (isDown ? down(name) : freezing.freeze(request, own)) },
+    })),
+  );
+  const { all, root, client, user_id } = await open([HANDBOOK, { ...CRM, current }]);
+  const stores = [root, ...(all.mounts?.stores ?? []).map((one) => one.current())];
+  const states = () => Promise.all(stores.map(frozen));
+  await expect(all.freezing.freeze({ by: 'ana' }, call)).rejects.toThrow('it does not answer');
+  expect(await states()).toEqual(['open', 'open', 'open']);
+  isDown = false;
+  await all.freezing.freeze({ by: 'ana' }, call);
+  expect(await states()).toEqual(['frozen', 'frozen', 'frozen']);
+  for (const scope of [null, 'crm', 'docs/handbook'])
+    expect((await client.tell('POST', '/memories', { user_id, content: 'x', scope })).status, `${scope}`).toBe(503);
+  await all.freezing.unfreeze(call);
+  expect(await states()).toEqual(['open', 'open', 'open']);
+});
+
 describe('[Decision 49] unions', () => {
   it('count users and memories of all stores, each user once', async () => {
     const { client } = await open();
@@ -305,6 +347,33 @@ describe('[Decision 49] unions', () => {
       ['update', '~crm~', 'crm/x', 'ok'],
       ['add', '~crm~', 'crm/x', 'ok'],
     ]);
+  });
+
+  it('their changes are those of the feed: a reader learns what left its scopes, and no-ops are none', async () => {
+    const { client, add, as, user_id } = await open();
+    const { id } = await add('tea', 'crm/a');
+    await client.update(id, { tags: [] });
+    await client.update(id, { scope: 'crm/b' });
+    await add('tea', 'crm/a');
+    await client.erase(user_id);
+    const of = async (reader: typeof client) =>
+      (await reader.changes({ user_id })).changes.map((one) => [one.action, one.id, one.scope]);
+    const second = expect.stringMatching('^~crm~');
+    expect(await of(client)).toEqual([
+      ['add', id, 'crm/a'],
+      ['update', id, 'crm/b'],
+      ['add', second, 'crm/a'],
+      ['erase', null, null],
+      // That of the root store, which has none of them.
+      ['erase', null, null],
+    ]);
+    expect(await of(as('read:crm/a'))).toEqual([
+      ['add', id, 'crm/a'],
+      ['update', id, 'crm/a'],
+      ['add', second, 'crm/a'],
+      ['erase', null, null],
+    ]);
+    expect(await of(as('read:docs/*'))).toEqual([]);
   });
 
   it('a change whose entry cannot be written is not answered as a success', async () => {

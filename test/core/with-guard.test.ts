@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type AuditLog,
   type Call,
+  type ErrorCode,
   type IdempotencyKey,
   type KeyStore,
   type NewKey,
@@ -72,6 +73,8 @@ describe('every function of a guarded provider', () => {
     ['a text', () => Promise.reject(SECRET)],
     ['undefined', () => Promise.reject(undefined)],
     ['null', () => Promise.reject(null)],
+    // Of a provider that was written for another version.
+    ['a code that is unknown here', () => Promise.reject(new OmpError('conflict' as ErrorCode, SECRET))],
     ['something like an OmpError', () => Promise.reject({ code: 'invalid_request' })],
     [
       'a synchronous throw',
