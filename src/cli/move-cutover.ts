@@ -4,7 +4,17 @@ import { differenceText, sideOf, touchedSide } from '../move/follow.ts';
 import type { Store } from '../move/store.ts';
 import { type Comparison, compare, compareQueries, type QueryResult, type Side } from '../move/verify.ts';
 import type { MoveRequest } from './move-arguments.ts';
-import { applyNext, canFreeze, endOfFeed, type Following, hasFeed, placeOf, reconcile } from './move-following.ts';
+import {
+  applyNext,
+  type Counts,
+  canFreeze,
+  countsByUser,
+  endOfFeed,
+  type Following,
+  hasFeed,
+  placeOf,
+  reconcile,
+} from './move-following.ts';
 import type { Run } from './move-run.ts';
 import { memories, number } from './progress.ts';
 import { explainError, printable } from './terminal.ts';
@@ -13,7 +23,7 @@ import { explainError, printable } from './terminal.ts';
 const QUERIES = 10;
 /** Rounds before the freeze over a source without a feed, until nothing differs. */
 const ROUNDS = 5;
-/** Changes of the last page before the freeze, and memories to compare in it, that are no reason to go on without one. */
+/** Maximum changes of a page, and memories to compare, that are left for the freeze. */
 const LITTLE = 20;
 /** Pages at the end of the feed after which it goes on whatever is left: a store may be written faster than that. */
 const MAX_PAGES = 5;
@@ -90,8 +100,7 @@ export async function cutOver(
     await replaceFile(file, report, 2);
     run.end();
     if (request.values.json) run.terminal.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-    if (!report.verified)
-      throw new NotTheSame(`the stores differ (${file} has the report): ${report.reasons.join('; ')}`);
+    if (!report.verified) throw new Error(`the stores differ (${file} has the report): ${report.reasons.join('; ')}`);
     // For the way back: what changes in the target from now on.
     const cursor = hasFeed(target) ? await endOfFeed(target, following.signal) : null;
     await placeOf([names[1], names[0]], users, request).write({
@@ -105,13 +114,9 @@ export async function cutOver(
     return 0;
   } catch (error) {
     if (state.froze) await thaw(following, run);
-    if (!(error instanceof NotTheSame)) throw error;
-    run.say(`omp-gateway: ${error.message}`);
-    return 1;
+    throw error;
   }
 }
-
-class NotTheSame extends Error {}
 
 async function thaw(following: Following, run: Run): Promise<void> {
   const { source, state } = following;
@@ -217,18 +222,11 @@ async function verifyAll(
 
 const summary = ({ counts, hashes, different }: Comparison) => ({ counts, hashes, different });
 
-/** Users and memories of both stores by their lists of users. Undefined: a store has no such list. */
-async function countsOf(source: Store, target: Store, wanted: readonly string[]) {
+/** Users and memories of both stores; null: one does not count them. */
+async function countsOf(source: Store, target: Store, users: readonly string[]) {
+  // Asked first: the source is frozen, and one list alone is of no use.
   if (![source, target].every(({ capabilities }) => capabilities.features.users)) return null;
-  const [a, b] = (await Promise.all(
-    [source, target].map(async ({ client }) => {
-      const counts = new Map<string, number>();
-      for await (const { user_id, count } of client.users.list({ limit: 500 })) {
-        if (wanted.length === 0 || wanted.includes(user_id)) counts.set(user_id, count);
-      }
-      return counts;
-    }),
-  )) as [Map<string, number>, Map<string, number>];
+  const [a, b] = (await Promise.all([source, target].map((store) => countsByUser(store, users)))) as [Counts, Counts];
   const all = new Set([...a.keys(), ...b.keys()]);
   const pairs = [...all].map((user) => [user, a.get(user) ?? 0, b.get(user) ?? 0] as const);
   const sum = (side: 1 | 2) => pairs.reduce((total, pair) => total + pair[side], 0);

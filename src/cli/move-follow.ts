@@ -7,6 +7,7 @@ import {
   applyNext,
   behind,
   canFreeze,
+  countsByUser,
   endOfFeed,
   type Following,
   type FollowState,
@@ -36,7 +37,8 @@ export async function runFollow(names: readonly [string, string], request: MoveR
   const state = last ?? (await begin(source, target, { users, mirror: values.mirror === true, signal }));
   const rejected = new Map(state.rejected);
   // Of an interrupted copy it is not known how much is done.
-  const total = last ? undefined : await countOf(source, users);
+  const counts = last ? undefined : await countsByUser(source, users);
+  const total = counts && [...counts.values()].reduce((sum, count) => sum + count, 0);
   const following: Following = {
     ...{ source, target, users, state, rejected, signal, touched: undefined, applied: 0 },
     follower: createFollower(source, target, {
@@ -107,16 +109,6 @@ async function begin(
   // Before the first copy: what changes from now on is applied after it.
   const cursor = hasFeed(source) ? await endOfFeed(source, signal) : null;
   return { cursor, copying: { user: 0 }, mirror: !isEmpty, froze: false, rejected: [] };
-}
-
-/** All memories of these users; undefined: the store does not count them. */
-async function countOf({ client, capabilities }: Store, users: readonly string[]): Promise<number | undefined> {
-  if (!capabilities.features.users) return undefined;
-  let total = 0;
-  for await (const { user_id, count } of client.users.list({ limit: 500 })) {
-    if (users.length === 0 || users.includes(user_id)) total += count;
-  }
-  return total;
 }
 
 async function copyAll(following: Following): Promise<void> {

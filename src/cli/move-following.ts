@@ -51,6 +51,22 @@ export const hasFeed = ({ capabilities }: Store): boolean =>
   capabilities.features.changes === true && !capabilities['x-stores']?.length;
 export const canFreeze = ({ capabilities }: Store): boolean => capabilities.features.freeze === true;
 
+/** How many memories a user has. */
+export type Counts = ReadonlyMap<string, number>;
+
+/** Those of these users, or of all; undefined: the store does not count them. */
+export async function countsByUser(
+  { client, capabilities }: Store,
+  users: readonly string[],
+): Promise<Counts | undefined> {
+  if (!capabilities.features.users) return undefined;
+  const counts = new Map<string, number>();
+  for await (const { user_id, count } of client.users.list({ limit: 500 })) {
+    if (users.length === 0 || users.includes(user_id)) counts.set(user_id, count);
+  }
+  return counts;
+}
+
 /** The cursor for what changes from now on. */
 export const endOfFeed = async ({ client }: Store, signal: AbortSignal): Promise<string> =>
   (await client.changes({ after: 'now', limit: 1 }, { signal })).next_cursor;
