@@ -25,6 +25,24 @@ export const grantsOf = (lines: readonly Line[], admin: boolean): string[] => {
 const DAY_MS = 86_400_000;
 const dayIn = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
 
+export const textIn = (form: FormData, name: string): string => String(form.get(name) ?? '');
+
+/** Of a key or a webhook. */
+export const UsersField = () => (
+  <label>
+    Users, one on each line; empty: all
+    <textarea name="users" rows={1} spellcheck={false} />
+  </label>
+);
+
+/** What `UsersField` has in a form; null: all. */
+export function usersIn(form: FormData): string[] | null {
+  const users = textIn(form, 'users')
+    .split('\n')
+    .filter((user) => user.trim() !== '');
+  return users.length > 0 ? users : null;
+}
+
 /** Makes a key. Its grants come from boxes, and their text is shown as it changes. */
 export function KeyForm({ onCreated }: { onCreated: (key: CreatedKey) => void }) {
   const { client } = useSession();
@@ -38,19 +56,15 @@ export function KeyForm({ onCreated }: { onCreated: (key: CreatedKey) => void })
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const given = new FormData(event.currentTarget as HTMLFormElement);
-    const text = (name: string) => String(given.get(name) ?? '');
-    const users = text('users')
-      .split('\n')
-      .filter((user) => user.trim() !== '');
     setSaving(true);
     setError(undefined);
     try {
-      const expires_at = text('expires_at') || null;
+      const expires_at = textIn(given, 'expires_at') || null;
       onCreated(
         await client.keys.create({
-          name: text('name').trim(),
+          name: textIn(given, 'name').trim(),
           grants,
-          users: users.length > 0 ? users : null,
+          users: usersIn(given),
           expires_at,
         }),
       );
@@ -71,10 +85,7 @@ export function KeyForm({ onCreated }: { onCreated: (key: CreatedKey) => void })
           Expires at 00:00 UTC on; empty: never
           <input type="date" name="expires_at" min={dayIn(1)} defaultValue={dayIn(90)} />
         </label>
-        <label>
-          Users, one on each line; empty: all
-          <textarea name="users" rows={1} spellcheck={false} />
-        </label>
+        <UsersField />
       </div>
       {lines.map((line, place) => (
         <fieldset key={place} class="fields">

@@ -5,6 +5,7 @@ import { Time } from './format.tsx';
 import { KeyForm } from './key-form.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { storedKey, useSession } from './session.ts';
+import { ShownOnce } from './shown-once.tsx';
 
 const PAGE = 50;
 
@@ -75,25 +76,11 @@ export const NotAdmin = ({ title }: { title: string }) => (
   </div>
 );
 
-/** The only place and time that a new key is shown. */
-function Made({ made, onDone }: { made: CreatedKey; onDone: () => void }) {
-  const focus = (section: HTMLElement | null) => section?.focus();
-  return (
-    <section class="memory-form one" ref={focus} tabIndex={-1} aria-labelledby="made">
-      <h2 id="made">The key {made.name}</h2>
-      <p>
-        <b>This is the only time it is shown</b>: the gateway keeps its hash. Clients send it as{' '}
-        <code>Authorization: Bearer</code> and the key.
-      </p>
-      <Copyable text={made.key} what="the key" />
-      <p>
-        <button type="button" class="main" onClick={onDone}>
-          I have it
-        </button>
-      </p>
-    </section>
-  );
-}
+const Made = ({ made: { name, key }, onDone }: { made: CreatedKey; onDone: () => void }) => (
+  <ShownOnce title={`The key ${name}`} secret={key} what="the key" onDone={onDone}>
+    : the gateway keeps its hash. Clients send it as <code>Authorization: Bearer</code> and the key.
+  </ShownOnce>
+);
 
 const stateOf = ({ revoked_at, expires_at }: Key): 'revoked' | 'expired' | 'active' => {
   if (revoked_at) return 'revoked';

@@ -8,9 +8,11 @@ import {
 } from '../../clients/typescript/src/index.ts';
 import { Copyable } from './copyable.tsx';
 import { count, Time, Wide } from './format.tsx';
+import { textIn, UsersField, usersIn } from './key-form.tsx';
 import { NotAdmin } from './keys.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { useSession } from './session.ts';
+import { ShownOnce } from './shown-once.tsx';
 
 /** The webhooks of the gateway with their last deliveries, for a caller with `admin:*`. */
 export function Webhooks() {
@@ -68,46 +70,36 @@ const NotSupported = () => (
   </div>
 );
 
-/** The only place and time that a secret is shown. */
-function Secret({ secret, onDone }: { secret: string; onDone: () => void }) {
-  const focus = (section: HTMLElement | null) => section?.focus();
-  return (
-    <section class="memory-form one" ref={focus} tabIndex={-1} aria-labelledby="secret">
-      <h2 id="secret">The secret</h2>
-      <p>
-        <b>This is the only time it is shown.</b> The receiver checks the signatures with it.
-      </p>
-      <Copyable text={secret} what="the secret" />
-      <p>
-        <button type="button" class="main" onClick={onDone}>
-          I have it
-        </button>
-      </p>
-    </section>
-  );
-}
+const Secret = ({ secret, onDone }: { secret: string; onDone: () => void }) => (
+  <ShownOnce title="The secret" secret={secret} what="the secret" onDone={onDone}>
+    . The receiver checks the signatures with it.
+  </ShownOnce>
+);
 
 const ACTIONS: readonly ChangeAction[] = ['add', 'update', 'delete', 'erase', 'import'];
 
 function Form({ onCreated }: { onCreated: (webhook: WebhookWithSecret) => void }) {
   const { client } = useSession();
   const [error, setError] = useState<unknown>();
+  const [saving, setSaving] = useState(false);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const given = new FormData(event.currentTarget as HTMLFormElement);
-    const text = (name: string) => String(given.get(name) ?? '');
-    const users = text('users')
-      .split('\n')
-      .filter((user) => user.trim() !== '');
     const actions = ACTIONS.filter((action) => given.has(action));
     const webhook: NewWebhook = {
-      url: text('url').trim(),
-      users: users.length > 0 ? users : null,
-      scope: text('scope') || null,
+      url: textIn(given, 'url').trim(),
+      users: usersIn(given),
+      scope: textIn(given, 'scope') || null,
       actions: actions.length < ACTIONS.length ? actions : null,
     };
+    setSaving(true);
     setError(undefined);
-    await client.webhooks.create(webhook).then(onCreated, setError);
+    try {
+      onCreated(await client.webhooks.create(webhook));
+    } catch (cause) {
+      setError(cause);
+      setSaving(false);
+    }
   };
   return (
     <form class="memory-form one" onSubmit={submit} aria-labelledby="new-webhook">
@@ -121,10 +113,7 @@ function Form({ onCreated }: { onCreated: (webhook: WebhookWithSecret) => void }
           Scopes; empty: all
           <input name="scope" maxLength={512} spellcheck={false} placeholder="coding/*" />
         </label>
-        <label>
-          Users, one on each line; empty: all
-          <textarea name="users" rows={1} spellcheck={false} />
-        </label>
+        <UsersField />
       </div>
       <fieldset class="fields">
         <legend>Changes by</legend>
@@ -136,7 +125,7 @@ function Form({ onCreated }: { onCreated: (webhook: WebhookWithSecret) => void }
         ))}
       </fieldset>
       {error !== undefined && <Failure error={error} />}
-      <button type="submit" class="main">
+      <button type="submit" class="main" disabled={saving}>
         Create webhook
       </button>
     </form>
