@@ -127,7 +127,7 @@ async function thaw(following: Following, run: Run): Promise<void> {
     await following.save();
     run.say(`${source.name} takes changes again.`);
   } catch (error) {
-    run.say(`${source.name} may still be frozen (${explainError(error)}); run: omp-gateway unfreeze`);
+    run.say(`${source.name} may still be frozen (${explainError(error)}); run: omp-gateway unfreeze ${source.name}`);
   }
 }
 

@@ -31,7 +31,7 @@ export async function runFollow(names: readonly [string, string], request: MoveR
   const saved = placeOf(names, users, request);
   const last = values.restart ? undefined : await saved.read();
   const [source, target] = [await run.open(names[0], 'from'), await run.open(names[1], 'to')];
-  requireTarget(target);
+  await requireTarget(target);
   run.say(vectorsText(source.capabilities.embedding ?? null, target));
   run.say(planOf(source, values.cutover === true));
   const state = last ?? (await begin(source, target, { users, mirror: values.mirror === true, signal }));
@@ -68,11 +68,13 @@ export async function runFollow(names: readonly [string, string], request: MoveR
   }
 }
 
-function requireTarget(target: Store): void {
+async function requireTarget(target: Store): Promise<void> {
+  const { name, client, capabilities } = target;
   requireImport(target);
-  const { verbs, frozen } = target.capabilities;
-  if (!verbs.includes('delete')) throw new Error(`${target.name} cannot delete memories`);
-  if (frozen) throw new Error(`${target.name} takes no changes since ${frozen.since}; first: omp-gateway unfreeze`);
+  if (!capabilities.verbs.includes('delete')) throw new Error(`${name} cannot delete memories`);
+  // What /capabilities says may be a second old, such as after `unfreeze`.
+  const { since } = capabilities.frozen ? await client.frozen() : { since: null };
+  if (since !== null) throw new Error(`${name} takes no changes since ${since}; first: omp-gateway unfreeze ${name}`);
 }
 
 /** What is about to happen, before it happens. */
