@@ -1,8 +1,16 @@
-import { expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { BUILT, NO_CHROMA, openChroma } from '../chroma/start.ts';
+import { all } from '../move/all.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import { HAS_CITUS, startCitus } from '../process/citus-cluster.ts';
-import { dataFolder } from '../process/gateway.ts';
+import { dataFolder, startGateway, startProgram, temporaryFolder } from '../process/gateway.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
+import { clientOf } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
+import { openLedger } from '../support/ledger.ts';
+import { startLoad } from '../support/load.ts';
 import { type Moving, moveUnderLoad, startMoving } from './moves.ts';
 import { embeddedBy, startEmbedding } from './subject.ts';
 
@@ -34,10 +42,76 @@ test('a server to Pinecone and back: nothing acknowledged is lost, reads never f
   skip,
 }) => {
   skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
-  const vectors = { ...embeddedBy((await startEmbedding()).base_url), OMP_SEARCH_MODE: 'vector' };
   const pinecone = await startPinecone();
-  const index = { OMP_PROVIDER: 'pinecone', PINECONE_API_KEY: 'test', PINECONE_INDEX_HOST: pinecone.url };
-  const first = await startMoving('a server', { DATABASE_URL: await server(), ...vectors });
-  await moveUnderLoad([first, await startMoving('Pinecone', { ...index, ...vectors }), first], WHOLE);
+  await moveToVectors('Pinecone', {
+    OMP_PROVIDER: 'pinecone',
+    PINECONE_API_KEY: 'test',
+    PINECONE_INDEX_HOST: pinecone.url,
+  });
   await expect(pinecone.close()).resolves.toBeUndefined();
+});
+
+test('a server to Chroma, a provider of others, and back: nothing acknowledged is lost, reads never fail, writes only while frozen', async ({
+  skip,
+}) => {
+  skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
+  skip(NO_CHROMA !== '', NO_CHROMA);
+  const chroma = await openChroma();
+  onTestFinished(chroma.close);
+  await moveToVectors('Chroma', { OMP_PROVIDER: BUILT, OMP_PROVIDER_OPTIONS: JSON.stringify({ url: chroma.url }) });
+});
+
+async function moveToVectors(name: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const vectors = { ...embeddedBy((await startEmbedding()).base_url), OMP_SEARCH_MODE: 'vector' };
+  const first = await startMoving('a server', { DATABASE_URL: await server(), ...vectors });
+  await moveUnderLoad([first, await startMoving(name, { ...env, ...vectors }), first], WHOLE);
+}
+
+test('a follower that was stopped while 20,000 changes were made applies each of them once', async ({ skip }) => {
+  skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
+  const source = await startGateway({ env: { DATABASE_URL: await server(), OMP_SEARCH_MODE: 'keyword' } });
+  const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+  const progress = join(temporaryFolder(), 'place.json');
+  const follow = () => startProgram({ args: ['migrate', source.url, target.url, '--follow', '--progress', progress] });
+  const same = () => eventually(async () => expect(await all(target)).toEqual(await all(source)));
+  const load = startLoad(
+    Array.from({ length: 8 }, () =>
+      openLedger(
+        clientOf((path, init) => fetch(source.url + path, init)),
+        { keys: false, mostMemories: 500 },
+      ),
+    ),
+  );
+  const first = follow();
+  await load.more('written', 500);
+  await load.pause();
+  await same();
+  first.child.kill('SIGKILL');
+  await first.ended;
+  const { cursor: after } = JSON.parse(readFileSync(progress, 'utf8')).state;
+  load.resume();
+  await load.more('written', 20_000);
+  const second = follow();
+  // It catches up with clients that go on.
+  await load.more('written', 2_000);
+  await load.pause();
+  await load.check();
+  await same();
+  second.child.kill('SIGINT');
+  const [, applied = ''] = /, ([\d,]+) changes applied/.exec((await second.ended).stderr) ?? [];
+  const keys: string[] = [];
+  for (let cursor: string = after; ; ) {
+    const { body } = await source.client.ask('/changes', { after: cursor, limit: 500 });
+    const { changes, more, next_cursor } = body as {
+      changes: { key: string }[];
+      more: boolean;
+      next_cursor: string;
+    };
+    keys.push(...changes.map(({ key }) => key));
+    if (!more) break;
+    cursor = next_cursor;
+  }
+  console.log(`a stopped follower: ${applied} changes applied, ${load.count.written} writes acknowledged`);
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(applied.replaceAll(',', '')).toBe(String(keys.length));
 });

@@ -80,7 +80,7 @@ export async function moveUnderLoad(
     await client.batch(batch);
   }
   // A gateway that is killed does not answer; one whose backend restarts says so.
-  const excuse = anyOf(brokenConnection, frozen, downOf('postgres', 'pinecone'));
+  const excuse = anyOf(brokenConnection, frozen, downOf('postgres', 'pinecone', 'chroma'));
   const ledgers = Array.from({ length: clients }, () => openLedger(client, { excuse, keys: false }));
   const load = startLoad(ledgers);
   for (const [i, next] of places.slice(1).entries()) {

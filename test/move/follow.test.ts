@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { embeddedBy, startEmbedding } from '../chaos/subject.ts';
 import { embeddingsServer } from '../embedding/embeddings-server.ts';
+import { testDatabase } from '../postgres/databases.ts';
 import {
   type Program,
   type RunningGateway,
@@ -11,6 +13,7 @@ import {
   temporaryFolder,
 } from '../process/gateway.ts';
 import { eventually } from '../support/eventually.ts';
+import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { all } from './all.ts';
 
@@ -116,6 +119,39 @@ describe.each([
     await expectEnd(migrate(b, a, '--cutover'));
     expect(await all(a)).toEqual(await all(b));
   });
+});
+
+it('[Decision 53] a mapped table is followed by comparisons, and the command says that it cannot be frozen', async ({
+  skip,
+}) => {
+  skip(SERVER_URL === '', NO_SERVER);
+  const database = await testDatabase();
+  await database.sql('create extension vector');
+  await database.sql(`create table notes (id text primary key, owner text, body text, tags text[], v vector(64))`);
+  const vectors = { ...embeddedBy((await startEmbedding()).base_url), OMP_SEARCH_MODE: 'vector' };
+  const mapping = { TABLE: 'notes', ID: 'id', USER_ID: 'owner', CONTENT: 'body', TAGS: 'tags', EMBEDDING: 'v' };
+  const mapped = Object.entries({ PRESET: 'custom', WRITABLE: 'true', ...mapping }).map(
+    ([name, value]) => [`OMP_MAPPING_${name}`, value] as const,
+  );
+  const a = await startGateway({ env: { DATABASE_URL: database.url, ...vectors, ...Object.fromEntries(mapped) } });
+  const b = await memoryGateway(vectors);
+  for (let n = 0; n < 6; n++) await fill(a, 100);
+  const rows = () => database.sql('select id, owner as user_id, body as content from notes order by id collate "C"');
+  const copied = async () => (await all(b)).map(({ id, user_id, content }) => ({ id, user_id, content }));
+  // It cannot list its users.
+  const users = [0, 1, 2, 3, 4].flatMap((n) => ['--user', `user ${n}`]);
+  const follower = start(migrate(a, b, '--follow', ...users));
+  await eventually(async () => expect(await copied()).toHaveLength(600));
+  await database.sql(`update notes set body = 'changed' where body = 'note 7'`);
+  await database.sql(`delete from notes where body = 'note 8'`);
+  await database.sql(`insert into notes select 'new', owner, 'a new note', tags, v from notes limit 1`);
+  await eventually(async () => expect(await copied()).toEqual(await rows()));
+  follower.child.kill('SIGINT');
+  await follower.ended;
+  await database.sql(`delete from notes where body = 'note 9'`);
+  const { stderr } = await expectEnd(migrate(a, b, '--cutover', ...users));
+  expect(stderr).toContain('It cannot be frozen: stop everything that writes to it');
+  expect(await copied()).toEqual(await rows());
 });
 
 describe('a cutover', () => {
