@@ -72,8 +72,8 @@ async function requireTarget(target: Store): Promise<void> {
   const { name, client, capabilities } = target;
   requireImport(target);
   if (!capabilities.verbs.includes('delete')) throw new Error(`${name} cannot delete memories`);
-  // What /capabilities says may be a second old, such as after `unfreeze`.
-  const { since } = capabilities.frozen ? await client.frozen() : { since: null };
+  // What /capabilities says may be a second old.
+  const { since } = canFreeze(target) ? await client.frozen() : { since: null };
   if (since !== null) throw new Error(`${name} takes no changes since ${since}; first: omp-gateway unfreeze ${name}`);
 }
 
