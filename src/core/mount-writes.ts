@@ -1,19 +1,17 @@
 import {
-  type AuditAction,
-  type AuditLog,
   type BatchOutcome,
   backgroundCall,
-  Call,
-  changeEntry,
+  type Call,
   type Freeze,
   type Freezing,
   type ImportRequest,
   invalidRequest,
   type Memory,
   OmpError,
-  unchangedEntry,
 } from '#contract';
+import { isSameRecord } from '#toolbox';
 import { idPrefix } from './mount.ts';
+import { type Changed, createEntries } from './mount-entries.ts';
 import { callOf, lacking, type Part, type PartWith } from './mount-parts.ts';
 import type { Store } from './with-embedder.ts';
 
@@ -27,11 +25,6 @@ export interface Routes {
   ofScope(scope: string | null): Part;
   ofId(id: string): Part;
 }
-
-type Changed = Parameters<typeof changeEntry>[1];
-
-/** How long a change may take after its client has left, in milliseconds. */
-const LONGEST_CHANGE_MS = 60_000;
 
 const WRITES = ['add', 'update', 'delete', 'import', 'erase'] as const;
 
@@ -67,34 +60,23 @@ export function freezingOf(parts: readonly Part[]): Freezing {
   };
 }
 
-/** The writing methods of all stores together. */
+/** The writing methods of all stores together. `root`: the root store, with what mounts hide in it. */
 export function createWrites(
   { parts, ofScope, ofId }: Routes,
-  audit: AuditLog | undefined,
-): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase'> {
-  /** The root store writes its entries itself, and without its log there are none. */
-  const needsEntry = ({ mount }: Part) => mount !== undefined && audit !== undefined;
-  /**
-   * Runs a change of a mounted store to its end, with its entry, even if the client leaves meanwhile: the store may have made it.
-   */
-  const toItsEnd = <Result>(part: Part, call: Call, work: (own: Call) => Promise<Result>): Promise<Result> => {
-    if (!needsEntry(part)) return work(callOf(part, call));
-    const own = new Call(call.requestId, call.caller, AbortSignal.timeout(LONGEST_CHANGE_MS));
-    own.trace = call.trace;
-    own.consistency = call.consistency;
-    return call.unlessAborted(work(callOf(part, own)));
-  };
-  const record = async (part: Part, action: AuditAction, changed: readonly Changed[], call: Call) => {
-    const entries = changed.map((one) => changeEntry(action, one, call));
-    if (needsEntry(part) && entries.length > 0) await audit?.record(entries, call);
-  };
+  root: Store,
+): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase' | 'close'> {
+  const { record, recordUnchanged, toItsEnd, needsEntry, close } = createEntries(root.audit);
 
   return {
     async add({ input, key }, call) {
       const part = withMember(ofScope(input.scope), 'add');
       return toItsEnd(part, call, async (own) => {
-        const memory = await part.store.add({ input, key }, own);
-        await record(part, 'add', [memory], own);
+        let isRepeat = false;
+        const onRepeat = () => {
+          isRepeat = true;
+        };
+        const memory = await part.store.add({ input, key, onRepeat }, own);
+        await (isRepeat ? recordUnchanged : record)(part, 'add', [memory], own);
         return memory;
       });
     },
@@ -107,8 +89,13 @@ export function createWrites(
         const added = await outcomeOf(async () => {
           const { store } = withMember(part, 'batch');
           return toItsEnd(part, call, async (ownCall) => {
-            const results = await store.batch({ inputs: own, key }, ownCall);
-            await record(part, 'add', results.filter(isMemory), ownCall);
+            const repeats = new Set<number>();
+            const onRepeat = (place: number) => repeats.add(place);
+            const results = await store.batch({ inputs: own, key, onRepeat }, ownCall);
+            const added = (areRepeats: boolean) =>
+              results.filter((_, place) => repeats.has(place) === areRepeats).filter(isMemory);
+            await recordUnchanged(part, 'add', added(true), ownCall);
+            await record(part, 'add', added(false), ownCall);
             return results;
           });
         });
@@ -134,29 +121,29 @@ export function createWrites(
           `scope: it belongs to the store ${target.name}, and the memory is in ${part.name}; add it there and delete it here`,
         );
       }
-      return toItsEnd(part, call, async (ownCall) => {
+      const change = async (ownCall: Call) => {
         const old = needsEntry(part) ? await part.store.get(ref, ownCall) : undefined;
         const memory = await part.store.update({ ref, patch }, ownCall);
         if (!memory) return undefined;
-        if (memory.updated_at !== old?.updated_at) {
-          await record(part, 'update', [{ ...memory, left_scopes: leftBy(old, memory) }], ownCall);
-        } else await audit?.record([unchangedEntry('update', memory, ownCall)], ownCall);
+        // Not by `updated_at`, which a mapped table may lack.
+        if (isSameRecord(memory, old)) await recordUnchanged(part, 'update', [memory], ownCall);
+        else await record(part, 'update', [{ ...memory, left_scopes: leftBy(old, memory) }], ownCall);
         return memory;
-      });
+      };
+      return toItsEnd(part, call, change, [ref.id]);
     },
 
     async delete(ref, call) {
       const part = withMember(ofId(ref.id), 'delete');
-      const own = callOf(part, call);
-      if (!needsEntry(part)) return part.store.delete(ref, own);
-      // The entry of the audit log needs its user and scope.
-      const memory = await part.store.get(ref, own);
-      if (!memory) return false;
-      return toItsEnd(part, call, async (ownCall) => {
-        if (!(await part.store.delete(ref, ownCall))) return false;
+      const change = async (ownCall: Call) => {
+        if (!needsEntry(part)) return part.store.delete(ref, ownCall);
+        // The entry of the audit log needs its user and scope.
+        const memory = await part.store.get(ref, ownCall);
+        if (!memory || !(await part.store.delete(ref, ownCall))) return false;
         await record(part, 'delete', [memory], ownCall);
         return true;
-      });
+      };
+      return toItsEnd(part, call, change, [ref.id]);
     },
 
     async import({ items, replace }, call) {
@@ -171,7 +158,7 @@ export function createWrites(
         if (places.length === 0) return;
         const own: ImportRequest = { items: places.map((place) => items[place] as (typeof items)[number]), replace };
         const { store } = withMember(part, 'import');
-        await toItsEnd(part, call, async (ownCall) => {
+        const change = async (ownCall: Call) => {
           const replaced = replace && needsEntry(part);
           const anywhere = { users: null, within: null };
           const olds = await Promise.all(
@@ -185,7 +172,9 @@ export function createWrites(
             if (results[i] === true) stored.push({ ...memory, left_scopes: leftBy(olds[i], memory) });
           }
           await record(part, 'import', stored, ownCall);
-        });
+        };
+        const ids = own.items.map(({ memory }) => memory.id);
+        await toItsEnd(part, call, change, ids);
       };
       await Promise.all([...new Set(owners)].map(importTo));
       return outcomes;
@@ -193,7 +182,7 @@ export function createWrites(
 
     /** In every store, even if one fails: repeating it goes on. The root store comes last, whose entry is that of the request. */
     async erase({ user_id }, call) {
-      const [root, ...mounted] = parts as [Part, ...Part[]];
+      const [rootPart, ...mounted] = parts as [Part, ...Part[]];
       const eraseIn = async (part: Part): Promise<number | OmpError> =>
         outcomeOf(async () => {
           if (part.store.erase) {
@@ -205,22 +194,30 @@ export function createWrites(
               return count;
             });
           }
-          if (await holdsNothing(part, user_id, call)) return 0;
+          // What a mount hides in the root store is erased too.
+          if (await holdsNothing(part === rootPart ? root : part.store, user_id, callOf(part, call))) return 0;
           throw lacking(part, 'erase');
         });
       const outcomes = await Promise.all(mounted.map(async (part) => ({ part, outcome: await eraseIn(part) })));
-      outcomes.push({ part: root, outcome: await eraseIn(root) });
-      const failed = outcomes.find(({ outcome }) => outcome instanceof OmpError);
-      if (!failed) return outcomes.reduce((sum, { outcome }) => sum + (outcome as number), 0);
-      const erased = outcomes.filter(({ outcome }) => !(outcome instanceof OmpError)).map(({ part }) => part.name);
-      const { code, message, ...rest } = failed.outcome as OmpError;
-      const others = erased.length > 0 ? erased.join(', ') : 'no store';
-      throw new OmpError(code, `${message}; the user may have memories there, and was erased in ${others}`, {
-        ...rest,
-        cause: (failed.outcome as OmpError).cause,
-      });
+      outcomes.push({ part: rootPart, outcome: await eraseIn(rootPart) });
+      return sumOf(outcomes);
     },
+
+    close,
   };
+}
+
+/** How many were erased in all stores. If one failed, throws its error, which says where the user was erased. */
+function sumOf(outcomes: readonly { readonly part: Part; readonly outcome: number | OmpError }[]): number {
+  const failed = outcomes.find(({ outcome }) => outcome instanceof OmpError);
+  if (!failed) return outcomes.reduce((sum, { outcome }) => sum + (outcome as number), 0);
+  const erased = outcomes.filter(({ outcome }) => !(outcome instanceof OmpError)).map(({ part }) => part.name);
+  const { code, message, cause, ...rest } = failed.outcome as OmpError;
+  const others = erased.length > 0 ? erased.join(', ') : 'no store';
+  throw new OmpError(code, `${message}; the user may have memories there, and was erased in ${others}`, {
+    ...rest,
+    cause,
+  });
 }
 
 /** The scope that a memory had before and has no more. */
@@ -256,9 +253,8 @@ async function scopesOf(part: Part, user_id: string, call: Call): Promise<string
 }
 
 /** Whether the store is known to have no memory of the user. */
-async function holdsNothing(part: Part, user_id: string, call: Call): Promise<boolean> {
-  const query = { user_id, tags: [], within: null, limit: 1, max_bytes: 1 };
-  return (await part.store.list?.(query, callOf(part, call)))?.length === 0;
+async function holdsNothing(store: Store, user_id: string, call: Call): Promise<boolean> {
+  return (await store.list?.({ user_id, tags: [], within: null, limit: 1, max_bytes: 1 }, call))?.length === 0;
 }
 
 const elsewhere = (owner: Part, target: Part): OmpError =>

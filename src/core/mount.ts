@@ -116,11 +116,11 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     close: inner.close,
     freezing: inner.freezing,
     queryVector: inner.queryVector,
-    add: add && (async ({ input, key }, call) => toShown(await add({ input: toOwn(input), key }, call))),
+    add: add && (async ({ input, ...rest }, call) => toShown(await add({ input: toOwn(input), ...rest }, call))),
     batch:
       batch &&
-      (async ({ inputs, key }, call) => {
-        const outcomes = await batch({ inputs: inputs.map((input) => input && toOwn(input)), key }, call);
+      (async ({ inputs, ...rest }, call) => {
+        const outcomes = await batch({ inputs: inputs.map((input) => input && toOwn(input)), ...rest }, call);
         return outcomes.map((outcome) => (outcome instanceof OmpError ? outcome : shownIfPresent(outcome)));
       }),
     async get(ref, call) {

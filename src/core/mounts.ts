@@ -28,7 +28,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
   // An id that names no store is one of the root store, which does not have it.
   const ofId = (id: string): Part =>
     id.startsWith('~') ? (others.find(({ name }) => id.startsWith(idPrefix(name))) ?? rootPart) : rootPart;
-  const writes = createWrites({ parts, ofScope, ofId }, root.audit);
+  const writes = createWrites({ parts, ofScope, ofId }, root);
   /** The method, if a store has it. */
   const ifAny = <Member extends keyof Store>(member: Member, method: Store[Member]): Store[Member] | undefined =>
     parts.some(({ store }) => store[member] !== undefined) ? method : undefined;
@@ -88,6 +88,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
       await Promise.all(parts.filter(({ required }) => required).map(({ store }) => store.ping(call)));
     },
     async close() {
+      await writes.close();
       await Promise.all([root.close(), ...mounted.map((one) => one.current().close())]);
     },
   };

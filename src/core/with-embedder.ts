@@ -59,6 +59,12 @@ export interface Mounts {
   find: Store['get'];
 }
 
+interface Keyed {
+  readonly key?: RequestKey | undefined;
+  /** Called with the place of an input whose memory an earlier request with the key has added. */
+  onRepeat?(place: number): void;
+}
+
 /** A provider with its embedder: its methods take texts without their vectors. */
 export interface Store extends WithoutVectors {
   /** Undefined: this is one store. */
@@ -68,13 +74,13 @@ export interface Store extends WithoutVectors {
   /** Whether adds take keys: repeated adds with a key return the result of the first, also if several gateways run them at once. */
   readonly idempotent: boolean;
   /** Throws `invalid_request` if the key was used with another input. */
-  add?(request: { readonly input: NewMemory; readonly key?: RequestKey | undefined }, call: Call): Promise<Memory>;
+  add?(request: { readonly input: NewMemory } & Keyed, call: Call): Promise<Memory>;
   /**
    * Adds several memories; undefined inputs have no outcome. With a key, a memory that failed is tried again. Rejects if the
    * backend or the embedder failed and nothing was added. Present with `add`.
    */
   batch?(
-    request: { readonly inputs: readonly (NewMemory | undefined)[]; readonly key?: RequestKey | undefined },
+    request: { readonly inputs: readonly (NewMemory | undefined)[] } & Keyed,
     call: Call,
   ): Promise<(BatchOutcome | undefined)[]>;
   update?(request: { readonly ref: Ref; readonly patch: MemoryPatch }, call: Call): Promise<Memory | undefined>;
@@ -177,11 +183,15 @@ function createVectors(embedder: Embedder | undefined, deferred: boolean, check:
 
 function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: Writes): NonNullable<Store['add']> {
   const { useOf, repeat } = createRepeats(provider);
-  return async ({ input, key }, call) => {
+  return async ({ input, key, onRepeat }, call) => {
     let vector: Vector | undefined;
     for (;;) {
       const use = key && (await useOf(key, [input], call));
-      if (use) return (await repeat(use, [input], call))[0] as Memory;
+      if (use) {
+        const [memory] = await repeat(use, [input], call);
+        onRepeat?.(0);
+        return memory as Memory;
+      }
       vector ??= await vectors.ofContent(input, call);
       const claim = key && { ...key, before: undefined, places: [0], size: 1 };
       const memory = await add({ input, vector, key: claim }, call);
@@ -199,7 +209,7 @@ function batchTo(
 ): NonNullable<Store['batch']> {
   const { check } = provider;
   const { useOf, repeat } = createRepeats(provider);
-  return async ({ inputs, key: requestKey }, call) => {
+  return async ({ inputs, key: requestKey, onRepeat }, call) => {
     const key = requestKey && keyOfBatch(requestKey);
     const outcomes: (BatchOutcome | undefined)[] = inputs.map((input) => input && rejectionOf(() => check?.(input)));
     const isOpen = (place: number) => inputs[place] !== undefined && outcomes[place] === undefined;
@@ -208,7 +218,11 @@ function batchTo(
       const use = key && (await useOf(key, inputs, call));
       if (use) {
         const repeatable = inputs.map((input, place) => (isOpen(place) ? input : undefined));
-        for (const [place, memory] of (await repeat(use, repeatable, call)).entries()) outcomes[place] ??= memory;
+        for (const [place, memory] of (await repeat(use, repeatable, call)).entries()) {
+          if (!memory) continue;
+          outcomes[place] = memory;
+          onRepeat?.(place);
+        }
       }
       const open = [...inputs.keys()].filter(isOpen);
       if (open.length === 0) return outcomes;

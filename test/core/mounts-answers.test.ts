@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { NewMemory, Provider } from '#contract';
+import type { AuditLog, Memory, NewMemory, Provider } from '#contract';
 import { unopenedStore } from '../../src/core/unopened-store.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { knownCallers } from '../support/known-callers.ts';
-import { callBy } from '../support/requests.ts';
+import { callBy, memoryOf } from '../support/requests.ts';
 import { APP_LIMITS, clientTo, freshUser, gateOn, recordingLog } from '../support/subject.ts';
 import type { WireChanges, WireError, WireMemory, WirePage } from '../support/wire.ts';
 import {
@@ -376,13 +377,68 @@ describe('[Decision 49] unions', () => {
     expect(await of(as('read:docs/*'))).toEqual([]);
   });
 
-  it('a change whose entry cannot be written is not answered as a success', async () => {
-    const alter = (provider: Provider): Provider => ({
-      ...provider,
-      ...(provider.audit && { audit: { ...provider.audit, record: () => down('memory') } }),
-    });
+  it('a change whose entry cannot be written is not answered as a success, and its entry comes later', async () => {
+    let isDown = true;
+    const alter = (provider: Provider): Provider => {
+      const { audit } = provider;
+      const record: AuditLog['record'] = (...args) => (isDown ? down('memory') : (audit as AuditLog).record(...args));
+      return { ...provider, ...(audit && { audit: { ...audit, record } }) };
+    };
     const { client, user_id } = await open([CRM], { alter });
     const input: Partial<NewMemory> = { user_id, content: 'x', scope: 'crm' };
     expectError(await client.tell('POST', '/memories', input), 'provider_error');
+    isDown = false;
+    await eventually(async () => {
+      expect((await client.changes({ user_id })).changes).toMatchObject([{ action: 'add', scope: 'crm' }]);
+    });
+  });
+
+  it('a repeated add is no other change', async () => {
+    const { client, user_id } = await open();
+    const input = { user_id, content: 'tea', scope: 'crm/a' };
+    const key = { 'idempotency-key': 'again' };
+    const batch = { memories: [input, { ...input, scope: null }] };
+    for (let n = 0; n < 3; n++) {
+      expect((await client.tell('POST', '/memories', input, key)).status).toBe(201);
+      expect((await client.tell('POST', '/memories/batch', batch, key)).status).toBe(200);
+    }
+    const { changes } = await client.changes({ user_id });
+    expect(changes.map(({ scope }) => String(scope)).sort()).toEqual(['crm/a', 'crm/a', 'null']);
+  });
+
+  it('concurrent changes of one memory follow one another: the reader of each scope is told', async () => {
+    const { client, add, as, user_id } = await open();
+    const { id } = await add('tea', 'crm/a');
+    await Promise.all(['crm/b', 'crm/c'].map((scope) => client.update(id, { scope })));
+    await Promise.all([client.tell('PATCH', client.byId(id), { scope: 'crm/d' }), client.remove(id)]);
+    const { changes } = await client.changes({ user_id });
+    for (const scope of new Set(changes.map((change) => change.scope))) {
+      const seen = (await as(`read:${scope}`).changes({ user_id })).changes;
+      // It came, and it left.
+      expect(seen, `${scope}`).toHaveLength(2);
+    }
+  });
+
+  it('a change is one also where the store knows no times', async () => {
+    const timeless = (one: Memory | undefined) => one && { ...one, updated_at: '1970-01-01T00:00:00.000Z' };
+    const current = once(
+      bent(({ get, update }) => ({
+        get: async (ref, own) => timeless(await get(ref, own)),
+        update: async (request, own) => timeless(await update(request, own)),
+      })),
+    );
+    const { client, add, user_id } = await open([{ ...CRM, current }]);
+    const { id } = await add('tea', 'crm');
+    await client.update(id, { content: 'coffee' });
+    await client.update(id, { content: 'coffee' });
+    const { changes } = await client.changes({ user_id });
+    expect(changes.map(({ action }) => action)).toEqual(['add', 'update']);
+  });
+
+  it('an erase is no success while a root store that cannot erase has the user below a mount', async () => {
+    const alter = ({ erase: _, ...provider }: Provider): Provider => provider;
+    const { client, root, user_id } = await open([CRM], { alter });
+    await root.add({ input: memoryOf(user_id, 'x', { scope: 'crm/hidden' }) }, call);
+    expectError(await client.tell('DELETE', `/users/${user_id}/memories`), 'unsupported_capability');
   });
 });
