@@ -103,13 +103,8 @@ export async function cutOver(
     if (!report.verified) throw new Error(`the stores differ (${file} has the report): ${report.reasons.join('; ')}`);
     // For the way back: what changes in the target from now on.
     const cursor = hasFeed(target) ? await endOfFeed(target, following.signal) : null;
-    await placeOf([names[1], names[0]], users, request).write({
-      cursor,
-      copying: null,
-      mirror: false,
-      froze: false,
-      rejected: [],
-    });
+    const back = placeOf([names[1], names[0]], users, request);
+    await back.write({ cursor, copying: null, mirror: false, froze: false });
     if (!request.values.json) run.terminal.stdout.write(outcomeText(report, file, names));
     return 0;
   } catch (error) {

@@ -35,7 +35,7 @@ export async function runFollow(names: readonly [string, string], request: MoveR
   run.say(vectorsText(source.capabilities.embedding ?? null, target));
   run.say(planOf(source, values.cutover === true));
   const state = last ?? (await begin(source, target, { users, mirror: values.mirror === true, signal }));
-  const rejected = new Map(state.rejected);
+  const rejected = new Map<string, string>();
   // Of an interrupted copy it is not known how much is done.
   const counts = last ? undefined : await countsByUser(source, users);
   const total = counts && [...counts.values()].reduce((sum, count) => sum + count, 0);
@@ -45,7 +45,7 @@ export async function runFollow(names: readonly [string, string], request: MoveR
       ...{ users, rejected, concurrency, perMinute, signal },
       stored: ({ stored, unchanged }) => state.copying && run.progress({ done: stored + unchanged, total, perMinute }),
     }),
-    save: () => saved.write({ ...state, rejected: [...rejected] }),
+    save: () => saved.write(state),
     progress: (page) =>
       run.progress({ done: following.applied, behind: page ? behind(page) : { seconds: 0, left: 0 } }),
   };
@@ -110,7 +110,7 @@ async function begin(
   }
   // Before the first copy: what changes from now on is applied after it.
   const cursor = hasFeed(source) ? await endOfFeed(source, signal) : null;
-  return { cursor, copying: { user: 0 }, mirror: !isEmpty, froze: false, rejected: [] };
+  return { cursor, copying: { user: 0 }, mirror: !isEmpty, froze: false };
 }
 
 async function copyAll(following: Following): Promise<void> {

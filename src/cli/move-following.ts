@@ -16,7 +16,6 @@ const State = z.object({
   mirror: z.boolean(),
   /** Whether this command froze the source. */
   froze: z.boolean(),
-  rejected: z.array(z.tuple([z.string(), z.string()])),
 });
 export type FollowState = z.output<typeof State>;
 
@@ -27,6 +26,7 @@ export interface Following {
   readonly users: readonly string[];
   readonly follower: Follower;
   readonly state: FollowState;
+  /** Why the target rejected memories, by their ids. Not saved, because they may be many: a comparison finds them again. */
   readonly rejected: ReadonlyMap<string, string>;
   readonly signal: AbortSignal;
   /** What was changed in the target since this was set. */

@@ -77,6 +77,7 @@ const MAX_BYTES = 1024 * 1024;
 export interface SavedPlace<State> {
   /** Undefined: the command starts from the beginning. Throws if the file is of a command with other options, or is none of ours. */
   read(): Promise<State | undefined>;
+  /** Throws if the place would be too large to be read again; then the one before it stays. */
   write(state: State): Promise<void>;
   remove(): Promise<void>;
 }
@@ -95,7 +96,11 @@ export function savedPlace<State>(path: string, question: unknown, schema: z.Zod
         `${path} is of a command with other options, or of the file before it changed; start over with --restart`,
       );
     },
-    write: (state) => replaceFile(path, { question: expected, state }),
+    async write(state) {
+      const place = { question: expected, state };
+      if (Buffer.byteLength(JSON.stringify(place)) > MAX_BYTES) throw new Error(`the place in ${path} is too large`);
+      await replaceFile(path, place);
+    },
     remove: () => rm(path, { force: true }),
   };
 }

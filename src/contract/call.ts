@@ -134,7 +134,10 @@ export class Call {
     work();
   }
 
-  /** Waits for an event instead of work: meanwhile the request has no deadline, and the time counts for nothing. */
+  /**
+   * Waits for an event instead of work: meanwhile the request has no deadline, and the time counts for nothing. Over HTTP it then
+   * rejects with `unauthorized` if the credential of the caller is not valid any more.
+   */
   idle<Result>(event: Promise<Result>): Promise<Result> {
     return event;
   }

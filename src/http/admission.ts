@@ -133,8 +133,10 @@ export const authenticate =
   async (c, next) => {
     const credential = credentialOf(c);
     const call = c.get('call');
+    const verify = () => authenticator.authenticate(credential, call);
     try {
-      const principal = await authenticator.authenticate(credential, call);
+      const principal = await verify();
+      call.reauthenticate = verify;
       call.caller = principal.id === ANONYMOUS.id ? { id: `address:${addressOf(c)}`, app: null } : principal;
       c.set('principal', principal);
       c.set('session', gate.session(principal));

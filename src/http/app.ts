@@ -121,7 +121,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     app.use(unlessFollowing(perCaller(), perCaller()));
   }
   app.use(limitUnreadBody(max_request_bytes));
-  app.route('/', changeStream(gate, authenticator));
+  app.route('/', changeStream(gate));
   app.route('/', verbRoutes(gate, max_request_bytes));
   app.get('/metrics', async (c) => {
     const { type, text } = await gate.metrics(c.get('principal'));

@@ -1,9 +1,7 @@
 import { Hono } from 'hono';
 import { Call } from '#contract';
-import type { Authenticator } from '../core/grants.ts';
 import { changes } from '../verbs/changes.ts';
 import type { Gate } from '../verbs/gate.ts';
-import { credentialOf } from './admission.ts';
 import type { Env } from './request.ts';
 import { inputReader } from './verb-routes.ts';
 
@@ -17,20 +15,18 @@ type Answer = Awaited<ReturnType<typeof changes.run>>;
  * id. The stream ends when the caller may no longer read, the backend fails, or the gateway stops: the client then asks again with
  * the id, and gets the error if there is one.
  */
-export function changeStream(gate: Gate, authenticator: Authenticator): Hono<Env> {
+export function changeStream({ feed }: Pick<Gate, 'feed'>): Hono<Env> {
   const read = inputReader(changes, 0);
   return new Hono<Env>().get(changes.path, async (c, next) => {
     if (!c.req.header('accept')?.includes('text/event-stream')) return next();
     const call = c.get('call');
     const input = (await read(c)) as Record<string, unknown>;
     // What the reads of a stream reserve is given back after each of them, not when the stream ends.
-    const ask = async (query: object): Promise<Answer> => {
-      const principal = await authenticator.authenticate(credentialOf(c), call);
-      return gate.session(principal).run(changes, { ...input, ...query }, new Call(call.requestId, call.caller, call));
-    };
+    const ask = (query: object): Promise<Answer> =>
+      c.get('session').run(changes, { ...input, ...query }, new Call(call.requestId, call.caller, call));
     const first = await ask({ wait: 0 });
     call.isStream = true;
-    return c.body(streamOf(first, ask, { call, feed: gate.feed }), 200, {
+    return c.body(streamOf(first, ask, { call, feed }), 200, {
       'content-type': 'text/event-stream',
       'x-accel-buffering': 'no',
     });

@@ -137,6 +137,8 @@ class RequestCall extends Call {
   isIdle = false;
   /** Whether the answer is a stream of events, which ends with the client. */
   isStream = false;
+  /** Rejects unless the credential of the caller is valid now. Set by `authenticate`. */
+  reauthenticate: (() => Promise<unknown>) | undefined = undefined;
 
   constructor(requestId: string, context: Context) {
     super(requestId);
@@ -171,12 +173,13 @@ class RequestCall extends Call {
   override async idle<Result>(event: Promise<Result>): Promise<Result> {
     const since = performance.now();
     this.isIdle = true;
-    try {
-      return await event;
-    } finally {
+    const result = await event.finally(() => {
       this.isIdle = false;
       this.idleMs += performance.now() - since;
-    }
+    });
+    // What happened after a key was revoked is not for its holder.
+    await this.reauthenticate?.();
+    return result;
   }
 
   override inTrace(trace: Trace): Call {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AUDIT_ACTIONS, type Call, type Change, type ChangeFilter, type ChangePart, type Memory } from '#contract';
-import { changeMatcher, recordBytes } from '#toolbox';
+import { changeMatcher, recordBytes, shownScope } from '#toolbox';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import type { Store } from '../core/with-embedder.ts';
@@ -191,7 +191,6 @@ function withMemories(access: Access, changes: readonly Change[], call: Call): P
 /** A scope that the caller may not read is not shown: the change is that a memory was moved there. */
 function toWireChange(access: Access, filter: ChangeFilter, { change, memory }: Shown) {
   if (!access.mayAccess(change.user_id) || !changeMatcher(filter)(change)) throw access.mismatch();
-  const { left_scopes, scope, key: _, ...rest } = change;
-  const shown = access.admitsRead(scope) || change.id === null ? scope : left_scopes.find(access.admitsRead);
-  return { ...rest, scope: shown ?? null, ...(memory && { memory: toWire(memory) }) };
+  const { left_scopes: _, key: __, ...rest } = change;
+  return { ...rest, scope: shownScope(change, access.admitsRead), ...(memory && { memory: toWire(memory) }) };
 }

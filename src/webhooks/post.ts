@@ -14,6 +14,8 @@ for (const range of [
   const [network = '', bits] = range.split('/');
   NOT_GLOBAL.addSubnet(network, Number(bits), 'ipv4');
 }
+// Azure serves its platform (agents, DNS) to each virtual machine at this address of the public range.
+NOT_GLOBAL.addAddress('168.63.129.16', 'ipv4');
 // Tunnels to IPv4 addresses, protocol assignments and documentation within the global range.
 for (const [network, bits] of [['2001::', 23] as const, ['2001:db8::', 32] as const, ['2002::', 16] as const]) {
   NOT_GLOBAL.addSubnet(network, bits, 'ipv6');
@@ -62,8 +64,6 @@ export interface Post {
 
 /** Deadline of a delivery, in milliseconds. */
 const TIMEOUT_MS = 15_000;
-/** Bytes of an answer that are read before the connection is closed. */
-const MAX_ANSWER_BYTES = 16_384;
 const MAX_URL = 2_048;
 
 class AddressDenied extends Error {}
@@ -76,11 +76,13 @@ export function createPost({ allow_private, resolve = resolveBySystem }: PostOpt
   /** A name with one forbidden address is rejected: which of them is connected to would be chance. */
   const lookupAllowed = ((name, options, done) => {
     resolve(name, (error, addresses) => {
-      const denied = addresses?.some(({ address }) => !isAllowed(address));
-      if (error || denied) return done(error ?? new AddressDenied(), []);
+      if (error) return done(error, []);
       const [first] = addresses;
+      // Node would throw where nothing can catch it.
+      if (!first) return done(new Error('the name has no address'), []);
+      if (addresses.some(({ address }) => !isAllowed(address))) return done(new AddressDenied(), []);
       if (options.all) done(null, addresses);
-      else done(null, first?.address ?? '', first?.family);
+      else done(null, first.address, first.family);
     });
   }) as LookupFunction;
   /** What no lookup tells: the scheme, and a host that is an address. */
@@ -112,12 +114,9 @@ export function createPost({ allow_private, resolve = resolveBySystem }: PostOpt
         const request = (url.protocol === 'http:' ? requestHttp : requestHttps)(url, options, (response) => {
           const status = response.statusCode as number;
           settle({ outcome: outcomeOf(status), status, retryAfter: secondsOf(response.headers['retry-after']) });
-          let bytes = 0;
-          response.on('data', ({ length }: Buffer) => {
-            bytes += length;
-            if (bytes > MAX_ANSWER_BYTES) request.destroy();
-          });
           response.on('error', () => {});
+          // A body is of no use, and one that never ends would keep the connection after the next request has begun.
+          request.destroy();
         });
         const timer = setTimeout(() => {
           answer('timeout');

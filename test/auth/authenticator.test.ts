@@ -8,7 +8,7 @@ import { ANONYMOUS } from '../../src/core/grants.ts';
 import { openStore, type TestDatabase, until } from '../postgres/store.ts';
 import type { Store } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, expectInvalid, rejection } from './call.ts';
+import { advance, call, expectInvalid, rejection } from './call.ts';
 import { AUDIENCE, ISSUER, makeKey, openIdentityProvider, sign } from './identity-provider.ts';
 
 let database: TestDatabase;
@@ -29,13 +29,6 @@ async function breakTable(): Promise<() => Promise<void>> {
   };
   onTestFinished(repair);
   return repair;
-}
-
-/** Advances the monotonic clock until the test ends. */
-function advance(milliseconds: number): void {
-  const now = performance.now.bind(performance);
-  const spy = vi.spyOn(performance, 'now').mockImplementation(() => now() + milliseconds);
-  onTestFinished(() => spy.mockRestore());
 }
 
 describe('key ring', () => {

@@ -1,7 +1,14 @@
-import { expect } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { Call, OmpError } from '#contract';
 
 export const call: Call = new Call('test');
+
+/** Advances the monotonic clock until the test ends. */
+export function advance(milliseconds: number): void {
+  const now = performance.now.bind(performance);
+  const spy = vi.spyOn(performance, 'now').mockImplementation(() => now() + milliseconds);
+  onTestFinished(() => spy.mockRestore());
+}
 
 /** The message for every invalid credential. */
 const MESSAGE = 'the API key or token is not valid';

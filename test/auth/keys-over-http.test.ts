@@ -7,10 +7,11 @@ import type { Authenticator } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
 import type { Client, Fields, Reply } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import type { Store } from '../support/stores.ts';
 import { APP_LIMITS, clientTo, gateOn, openSubject, recordingLog } from '../support/subject.ts';
-import { call } from './call.ts';
+import { advance, call } from './call.ts';
 
 let store: TestDatabase;
 let provider: Store;
@@ -48,7 +49,7 @@ async function openGateway(configured?: readonly string[]) {
     const app = createApp({ gate, authenticator: by, log, ...APP_LIMITS });
     return (key?: string) => clientTo(app, key === undefined ? {} : { 'x-api-key': key });
   };
-  return { as: serve(authenticator), key: fresh.key, log, flush: auditQueue.close };
+  return { as: serve(authenticator), key: fresh.key, log, flush: auditQueue.close, followers: gate.feed.followers };
 }
 const openAdmin = async () => {
   const { as, key, ...gateway } = await openGateway(['admin:*']);
@@ -93,6 +94,17 @@ describe('[Decision 41] an admin', () => {
     const { as: elsewhere } = await openGateway();
     expectError(await elsewhere(key).ask(`/memories/${id}`), 'unauthorized');
     expect((await revoke(admin, made.id)).body).toEqual(revoked.body);
+  });
+
+  it('revokes a key also for a request that waits for changes', async () => {
+    const { as, admin, followers } = await openAdmin();
+    const [revoked, other] = [await make(admin), await make(admin, { name: 'other' })];
+    const poll = as(revoked.key).ask('/changes', { after: 'now', wait: 60 });
+    await eventually(() => expect(followers()).toBe(1));
+    await revoke(admin, revoked.id);
+    advance(5_000);
+    await as(other.key).add({ user_id: 'ana', content: 'tea' });
+    expectError(await poll, 'unauthorized');
   });
 
   it('may make keys with any grants, but reads and changes no memory', async () => {

@@ -176,11 +176,18 @@ describe('a cutover', () => {
 
   it('[Decision 53] does not begin while the target rejects memories', async () => {
     const [a, b] = [await memoryGateway(), await memoryGateway({ OMP_MAX_REQUEST_BYTES: '20000' })];
-    const { id } = await a.client.add({ user_id: 'ana', content: 'x'.repeat(30_000) });
-    const { stderr } = await expectEnd(migrate(a, b, '--cutover'), 1);
-    expect(stderr).toContain(`rejected ${id}: `);
-    expect(stderr).toContain('rejected 1 memory; nothing was frozen');
-    await a.client.update(id, { content: 'short enough' });
+    const add = async () => (await a.client.add({ user_id: 'ana', content: 'x'.repeat(30_000) })).id;
+    const ids = [await add(), await add(), await add()];
+    // The second time from its place, which holds nothing that grows with what is rejected: a large one could not be read.
+    for (let times = 0; times < 2; times++) {
+      const { stderr } = await expectEnd(migrate(a, b, '--cutover'), 1);
+      for (const id of ids) expect(stderr).toContain(`rejected ${id}: `);
+      expect(stderr).toContain('rejected 3 memories; nothing was frozen');
+      const place = readFileSync(files().progress, 'utf8');
+      expect(JSON.parse(place).state).toMatchObject({ copying: null, froze: false });
+      for (const id of ids) expect(place).not.toContain(id);
+    }
+    for (const id of ids) await a.client.update(id, { content: 'short enough' });
     await expectEnd(migrate(a, b, '--cutover'));
     expect(await all(b)).toEqual(await all(a));
   });

@@ -188,6 +188,14 @@ describe('a CSV file', () => {
 });
 
 describe('the saved place of a command', () => {
+  it('[Decision 43] is never written so large that it could not be read again', async () => {
+    const place = savedPlace(join(temporaryFolder(), 'a.progress'), ['a'], z.string());
+    const small = 'x'.repeat(1_000_000);
+    await place.write(small);
+    await expect(place.write('x'.repeat(1_100_000))).rejects.toThrow('is too large');
+    expect(await place.read()).toBe(small);
+  });
+
   it.each(Object.entries(VALUES))('[Decision 43] with %s is no place', async (_, value) => {
     const path = join(temporaryFolder(), 'a.progress');
     const place = savedPlace(path, ['a'], z.int().nonnegative());

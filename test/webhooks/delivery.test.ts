@@ -73,6 +73,10 @@ describe('[Decision 52] a webhook', () => {
       ['memory.add', 'ben', two.id],
       ['memory.update', 'ben', two.id],
     ]);
+    // Where it went is nothing for them.
+    const scopes = ({ received }: Receiver) => received.map(({ body }) => JSON.parse(body).data.scope);
+    expect(scopes(byScope)).toEqual(['work/a', 'work/a']);
+    expect(scopes(all).filter((scope) => scope === 'home')).toHaveLength(3);
     expect(contents(byAction)).toEqual([['memory.delete', 'cleo', three.id]]);
   });
 

@@ -27,6 +27,7 @@ describe('[Decision 52] addresses', () => {
       '0.0.0.0',
       '10.1.2.3',
       '100.64.0.1',
+      '168.63.129.16',
       '127.0.0.1',
       '169.254.169.254',
       '172.16.0.1',
@@ -241,6 +242,29 @@ describe('[Decision 52] an attempt', () => {
     expect((await post.send(url.replace('127.0.0.1', 'nowhere.example'), HEADERS, BODY, never)).outcome).toBe(
       'unreachable',
     );
+  });
+
+  it('is over when the name has no addresses', async () => {
+    const { send } = createPost({ allow_private: false, resolve: resolving([]) });
+    expect(await send('https://nowhere.example/', HEADERS, BODY, never)).toEqual({
+      outcome: 'unreachable',
+      status: null,
+    });
+  });
+
+  it('keeps no connection after the status, however slowly the rest of the answer comes', async () => {
+    holdTimers(15_000);
+    const open = new Set<Socket>();
+    const slow = await serve((socket) => {
+      open.add(socket);
+      socket.on('close', () => open.delete(socket));
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nx'));
+    });
+    const { send } = createPost({ allow_private: true });
+    for (let n = 0; n < 5; n++) {
+      expect(await send(slow, HEADERS, BODY, never)).toMatchObject({ outcome: 'delivered', status: 200 });
+    }
+    await eventually(() => expect(open.size).toBe(0));
   });
 
   it('ends at its deadline, and reads no endless answer', async () => {
