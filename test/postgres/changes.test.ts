@@ -226,6 +226,22 @@ describe('[Decision 51] the log of changes', () => {
     expect(await failure(feed.changes({ ...everything, after: renamed }, call))).toMatchObject({ gone: true });
   });
 
+  it('asks no node that a cursor invents', async () => {
+    const feed = await openFeed();
+    const cursor = await end(feed);
+    const { id } = await feed.add({ input: memoryOf('u', 'one') }, call);
+    const forged = (places: number) => cursor + '.00000000-0-0'.repeat(places);
+    if (IS_CITUS) await reads(feed, { after: forged(8) }, [id]);
+    for (const places of [IS_CITUS ? 9 : 1, 300]) {
+      const error = await failure(feed.changes({ ...everything, after: forged(places) }, call));
+      expect(error).toMatchObject({ code: 'invalid_request' });
+      expect(error.gone === true).toBe(IS_CITUS);
+    }
+    // A cursor of another log is that first, however many nodes it had.
+    const other = forged(1).replace(/^[0-9a-f]{8}/, '0badc0de');
+    expect(await failure(feed.changes({ ...everything, after: other }, call))).toMatchObject({ gone: true });
+  });
+
   it('tells a reader that comes after the retention to begin anew', async () => {
     const feed = await openFeed();
     const first = await end(feed);

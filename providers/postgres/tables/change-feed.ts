@@ -38,8 +38,11 @@ const LAST_SEQ = 2n ** 63n - 1n;
 /** The beginning of what is kept. */
 const beginningOf = ({ deletedUpTo }: Head): Position =>
   deletedUpTo === undefined ? { xid: 0n, seq: 0n } : { xid: deletedUpTo, seq: LAST_SEQ };
-/** A node that Citus no longer has: its entries are on others, and it makes no new ones. */
+/** A node that Citus no longer has: its entries are on others, and it makes no new ones. Its position in a cursor cannot be checked. */
 const NO_NODE: Head = { origin: '00000000', horizon: 2n ** 64n - 1n, deletedUpTo: undefined };
+
+/** Most nodes with numbers above those of all others that Citus may have lost since a cursor was made. Each costs a statement. */
+const MAX_REMOVED = 8;
 
 /** Entries that one part looks at if the query has a filter. */
 const SCANNED = 5_000;
@@ -118,12 +121,16 @@ export function createChangeFeed(
     async changes({ after, limit, ...filter }: ChangesQuery, call) {
       const { nodes, base } = await readHeads(call);
       const known = after === undefined || after === 'now' ? undefined : decode(after);
-      const places = Array.from({ length: Math.max(known?.length ?? 0, ...[...nodes.keys()].map((n) => n + 1)) });
+      const count = Math.max(...nodes.keys()) + 1;
+      const places = Array.from({ length: Math.max(known?.length ?? 0, count) });
       const all = places.map((_, node) => nodes.get(node) ?? NO_NODE);
       const end = all.map(({ horizon }): Position => ({ xid: horizon, seq: 0n }));
       const write = (positions: readonly Position[]) => encode(positions, all);
       if (after === 'now') return { changes: [], next: write(end), more: false };
       const start = all.map((head, node) => (known ? positionIn(head, known[node]) : beginningOf(head)));
+      const removed = places.length - count;
+      if (removed > 0 && !names.distributed) throw malformed();
+      if (removed > MAX_REMOVED) throw beginAnew('too many nodes were removed since this cursor');
       const parts = await Promise.all(
         start.map((from, node) => {
           const { horizon } = all[node] as Head;
