@@ -177,9 +177,17 @@ function matcherOf({
   return (change) => (actions === null || actions.includes(change.action)) && matches(change);
 }
 
+/** Without the left scopes, which only the filter reads: a window of them could take 50 MB. */
 const toItem = (change: Change): Item => {
   const { cursor, user_id } = change;
-  return { change, cursor, user_id, state: 'waiting', failing_since: undefined, due: 0 };
+  return {
+    change: { ...change, left_scopes: [] },
+    cursor,
+    user_id,
+    state: 'waiting',
+    failing_since: undefined,
+    due: 0,
+  };
 };
 
 /** What the log says: the address may hold a secret. */
