@@ -6,6 +6,7 @@ import {
   changeEntry,
   defineProvider,
   effectivePatch,
+  erasedFrom,
   type KeyClaim,
   MAX_RECORD_BYTES,
   type Memory,
@@ -160,7 +161,7 @@ export default defineProvider({
           if (entry.memory.scope !== null) left.add(entry.memory.scope);
         }
         users.delete(user_id);
-        note(changeEntry('erase', { id: null, user_id, scope: null, left_scopes: [...left] }, call));
+        for (const one of erasedFrom(user_id, left)) note(changeEntry('erase', one, call));
         return count;
       },
       ...(log && { audit: { ...log, record: async (entries) => entries.forEach(note) } }),

@@ -49,7 +49,10 @@ export interface AuditEntry {
   readonly outcome: 'ok' | ErrorCode;
   /** True: memories were changed, so that the feed of changes has the entry too (`Provider.changes`). */
   readonly changed?: true;
-  /** Scopes without memories of the entry that had some before: the old one of an update that moved it, those of an erase. */
+  /**
+   * Scopes without memories of the entry that had some before, at most `MAX_LEFT_SCOPES`: the old one of an update that moved it, those of
+   * an erase.
+   */
   readonly left_scopes?: readonly string[];
 }
 
@@ -88,6 +91,21 @@ export interface AuditOptions {
 
 /** What was changed. `id` is null if it concerns all memories of the user. */
 type Changed = Pick<AuditEntry, 'scope' | 'left_scopes'> & { readonly id: string | null; readonly user_id: string };
+
+/** Most scopes that one entry names. An erase of more has several entries. */
+export const MAX_LEFT_SCOPES = 100;
+
+/** What an erase has changed, for one entry each: `scopes` are those of the memories that it deleted. */
+export function erasedFrom(user_id: string, scopes: Iterable<string>): Changed[] {
+  const left = [...scopes];
+  const entries = Array.from({ length: Math.max(1, Math.ceil(left.length / MAX_LEFT_SCOPES)) });
+  return entries.map((_, i) => ({
+    id: null,
+    user_id,
+    scope: null,
+    left_scopes: left.slice(i * MAX_LEFT_SCOPES, (i + 1) * MAX_LEFT_SCOPES),
+  }));
+}
 
 /** The entry of a change that has succeeded. */
 export const changeEntry = (action: AuditAction, changed: Changed, call: Call): AuditEntry => ({

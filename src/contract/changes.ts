@@ -33,6 +33,11 @@ export interface ChangesQuery extends ChangeFilter {
   /** A cursor; `now`: the end of the feed; undefined: its beginning. */
   readonly after?: string | undefined;
   readonly limit: number;
+  /**
+   * `first`: of the left scopes of a change, the caller needs the first that matches, and none if every scope does. The others may be
+   * left out. Undefined: it needs all.
+   */
+  readonly left_scopes?: 'first' | undefined;
 }
 
 /** May be shorter than the limit, even empty, although there are more changes. */

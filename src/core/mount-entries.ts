@@ -23,7 +23,7 @@ const AGAIN_MS = 1_000;
 const MAX_LATE = 10_000;
 
 /** How long a change may take after its client has left, in milliseconds. */
-const LONGEST_CHANGE_MS = 60_000;
+export const LONGEST_CHANGE_MS = 60_000;
 
 /**
  * Writes the entries of changes that are made already. Rejects if the root store does not take them, and then writes them again

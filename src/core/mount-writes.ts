@@ -2,6 +2,7 @@ import {
   type BatchOutcome,
   backgroundCall,
   type Call,
+  erasedFrom,
   type Freeze,
   type Freezing,
   type ImportRequest,
@@ -11,7 +12,7 @@ import {
 } from '#contract';
 import { isSameRecord } from '#toolbox';
 import { idPrefix } from './mount.ts';
-import { type Changed, createEntries } from './mount-entries.ts';
+import { type Changed, createEntries, LONGEST_CHANGE_MS } from './mount-entries.ts';
 import { callOf, lacking, type Part, type PartWith } from './mount-parts.ts';
 import type { Store } from './with-embedder.ts';
 
@@ -188,9 +189,9 @@ export function createWrites(
           if (part.store.erase) {
             const { store } = part as PartWith<'erase'>;
             return toItsEnd(part, call, async (ownCall) => {
-              const left_scopes = await scopesOf(part, user_id, ownCall);
+              const scopes = await scopesOf(part, user_id, ownCall);
               const count = await store.erase({ user_id }, ownCall);
-              if (count > 0) await record(part, 'erase', [{ id: null, user_id, scope: null, left_scopes }], ownCall);
+              if (count > 0) await record(part, 'erase', erasedFrom(user_id, scopes), ownCall);
               return count;
             });
           }
@@ -242,14 +243,30 @@ async function outcomeOf<Result>(work: () => Promise<Result>): Promise<Result | 
   }
 }
 
-/** Most scopes that the entry of an erase names. */
-const MAX_SCOPES = 1_000;
+/** Most scopes that a mounted store counts for an erase. More are read from the list of memories. */
+const MAX_COUNTED = 1_000;
+/** A page of that list, and how long it is read, in milliseconds: deleting the memories needs the rest of `LONGEST_CHANGE_MS`. */
+const PAGE = { limit: 1_000, max_bytes: 1024 * 1024 };
+const LONGEST_LIST_MS = LONGEST_CHANGE_MS / 2;
 
-/** The scopes of a user's memories in a mounted store, as far as it can count them. */
-async function scopesOf(part: Part, user_id: string, call: Call): Promise<string[]> {
-  if (part.mount === undefined) return [];
-  const stats = await part.store.userStats?.({ user_id, within: null, limit: MAX_SCOPES }, call);
-  return stats?.scopes.flatMap(({ scope }) => scope ?? []) ?? [part.mount];
+/** The scopes of a user's memories in a mounted store, and the mount if they are not known. */
+async function scopesOf({ mount, store }: Part, user_id: string, call: Call): Promise<Iterable<string>> {
+  if (mount === undefined) return [];
+  const stats = await store.userStats?.({ user_id, within: null, limit: MAX_COUNTED }, call);
+  const scopes = new Set(stats?.scopes.flatMap(({ scope }) => scope ?? []));
+  if (stats && stats.scopes.length < MAX_COUNTED) return scopes;
+  // No scope stands for all below the mount: a reader of some of them is told by theirs alone.
+  const end = performance.now() + LONGEST_LIST_MS;
+  for (let after: Memory | undefined; store.list && performance.now() < end; ) {
+    const page: readonly Memory[] = await store.list(
+      { user_id, tags: [], within: null, ...PAGE, ...(after && { after }) },
+      call,
+    );
+    after = page.at(-1);
+    if (!after) return scopes;
+    for (const { scope } of page) if (scope !== null) scopes.add(scope);
+  }
+  return scopes.add(mount);
 }
 
 /** Whether the store is known to have no memory of the user. */

@@ -146,12 +146,13 @@ async function read(access: Reader, filter: ChangeFilter, query: Query, call: Ca
 async function readPart(
   { store }: Reader,
   filter: ChangeFilter,
-  query: { readonly after: string | undefined; readonly limit: number },
+  { after, limit }: { readonly after: string | undefined; readonly limit: number },
   call: Call,
 ): Promise<ChangePart> {
-  let part = await store.changes({ ...filter, ...query }, call);
+  const query = { ...filter, limit, left_scopes: 'first' } as const;
+  let part = await store.changes({ ...query, after }, call);
   for (let parts = 1; part.changes.length === 0 && part.more && parts < MAX_PARTS; parts++) {
-    part = await store.changes({ ...filter, ...query, after: part.next }, call);
+    part = await store.changes({ ...query, after: part.next }, call);
   }
   return part;
 }

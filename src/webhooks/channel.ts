@@ -10,7 +10,7 @@ import {
   type WebhookPatch,
   type WebhookStore,
 } from '#contract';
-import { changeMatcher } from '#toolbox';
+import { changeMatcher, shownScope, withinMatcher } from '#toolbox';
 import { type Courier, deliver, eventOf } from './delivery.ts';
 import { createWindow, type Pending } from './window.ts';
 
@@ -55,6 +55,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   const { store, log, signal, pause } = context;
   const { id } = webhook;
   const matches = matcherOf(webhook);
+  const admits = withinMatcher(webhook.scope === null ? null : [webhook.scope]);
   const window = createWindow<Item>(webhook, pause);
   const running = new Set<Promise<void>>();
   let { deliveries } = webhook;
@@ -86,7 +87,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
     atEnd = true;
     try {
       const { changes, next, more } = await context.read(after);
-      const items = changes.filter(matches).map(toItem);
+      const items = changes.filter(matches).map((change) => toItem(change, admits));
       window.add(items, next);
       if (more) atEnd = false;
       if (items.length === 0 && next !== after) saving.in(SAVE_SKIPPED_MS);
@@ -177,9 +178,17 @@ function matcherOf({
   return (change) => (actions === null || actions.includes(change.action)) && matches(change);
 }
 
-const toItem = (change: Change): Item => {
+/** With the scope that the webhook gets to know, and without the others, which only the filter reads: a window of them could take 50 MB. */
+const toItem = (change: Change, admits: (scope: string | null) => boolean): Item => {
   const { cursor, user_id } = change;
-  return { change, cursor, user_id, state: 'waiting', failing_since: undefined, due: 0 };
+  return {
+    change: { ...change, scope: shownScope(change, admits), left_scopes: [] },
+    cursor,
+    user_id,
+    state: 'waiting',
+    failing_since: undefined,
+    due: 0,
+  };
 };
 
 /** What the log says: the address may hold a secret. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Change, Delivery, StoredWebhook } from '#contract';
-import { shownScope, withinMatcher } from '#toolbox';
 import { type Answer, createPost, type Post, type PostOptions } from './post.ts';
 import { createVault, type Vault } from './secrets.ts';
 import { type Message, signedHeaders } from './signature.ts';
@@ -27,9 +26,8 @@ export interface Event extends Message {
 }
 
 /** The event of a change: thin, without contents. Its id is the same whenever and by whichever gateway it is sent. */
-export function eventOf(webhook: Pick<StoredWebhook, 'id' | 'scope'>, change: Change): Event {
-  const { id, key, action, user_id, at, caller } = change;
-  const scope = shownScope(change, withinMatcher(webhook.scope === null ? null : [webhook.scope]));
+export function eventOf(webhook: Pick<StoredWebhook, 'id'>, { key, action, at, ...change }: Change): Event {
+  const { id, user_id, scope, caller } = change;
   const type = `memory.${action}`;
   const data = { id, action, user_id, scope, at, caller };
   const hash = createHash('sha256').update(`${webhook.id} ${key}`).digest('base64url').slice(0, 32);

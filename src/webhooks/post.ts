@@ -64,6 +64,8 @@ export interface Post {
 
 /** Deadline of a delivery, in milliseconds. */
 const TIMEOUT_MS = 15_000;
+/** Bytes of an answer that are read before the connection is closed. */
+const MAX_ANSWER_BYTES = 16_384;
 const MAX_URL = 2_048;
 
 class AddressDenied extends Error {}
@@ -107,29 +109,37 @@ export function createPost({ allow_private, resolve = resolveBySystem }: PostOpt
       const url = new URL(text);
       if (isDenied(url)) return Promise.resolve({ outcome: 'address_denied', status: null });
       return new Promise((settle, reject) => {
-        const answer = (outcome: DeliveryOutcome, status: number | null = null) => settle({ outcome, status });
+        let answer: Answer | undefined;
+        const fail = (outcome: DeliveryOutcome) => {
+          answer ??= { outcome, status: null };
+        };
         // One connection for each attempt: a kept one would not be checked again.
         const options: RequestOptions = { method: 'POST', agent: false, lookup: lookupAllowed, signal };
         options.headers = { ...HEADERS, ...headers, 'content-length': Buffer.byteLength(body) };
         const request = (url.protocol === 'http:' ? requestHttp : requestHttps)(url, options, (response) => {
           const status = response.statusCode as number;
-          settle({ outcome: outcomeOf(status), status, retryAfter: secondsOf(response.headers['retry-after']) });
+          answer = { outcome: outcomeOf(status), status, retryAfter: secondsOf(response.headers['retry-after']) };
+          let bytes = 0;
+          response.on('data', ({ length }: Buffer) => {
+            bytes += length;
+            if (bytes > MAX_ANSWER_BYTES) request.destroy();
+          });
           response.on('error', () => {});
-          // A body is of no use, and one that never ends would keep the connection after the next request has begun.
-          request.destroy();
         });
         const timer = setTimeout(() => {
-          answer('timeout');
+          fail('timeout');
           request.destroy();
         }, TIMEOUT_MS);
         request.on('error', (error) => {
           if (signal.aborted) reject(signal.reason);
-          answer(error instanceof AddressDenied ? 'address_denied' : 'unreachable');
+          fail(error instanceof AddressDenied ? 'address_denied' : 'unreachable');
         });
         request.on('close', () => {
           clearTimeout(timer);
           // Also of an answer that never became one.
-          answer('unreachable');
+          fail('unreachable');
+          // Not before: each attempt has one connection, however slowly the rest of its answer comes.
+          settle(answer as Answer);
         });
         request.end(body);
       });

@@ -377,6 +377,37 @@ describe('[Decision 49] unions', () => {
     expect(await of(as('read:docs/*'))).toEqual([]);
   });
 
+  it.each<[string, (store: Required<Store>) => Partial<Store>]>([
+    ['that counts them', () => ({})],
+    ['that cannot count them', () => ({ userStats: undefined as never })],
+    [
+      'with more than are counted',
+      ({ userStats }) => ({
+        userStats: async (query, own) => {
+          const { scopes, ...stats } = await userStats(query, own);
+          return { ...stats, scopes: Array.from({ length: query.limit }, () => scopes[0] as (typeof scopes)[number]) };
+        },
+      }),
+    ],
+  ])('an erase is a change for the readers of each of its scopes, in a store %s', async (_, counting) => {
+    const pages = ({ list }: Required<Store>): Partial<Store> => ({
+      list: (query, own) => list({ ...query, limit: Math.min(query.limit, 100) }, own),
+    });
+    const current = once(bent((store) => ({ ...pages(store), ...counting(store) })));
+    const { client, as, user_id, all } = await open([{ ...CRM, current }]);
+    const scopes = Array.from({ length: 250 }, (_, i) => `crm/x/${i}`);
+    for (const start of [0, 100, 200])
+      await client.batch(scopes.slice(start, start + 100).map((scope) => ({ user_id, content: 'x', scope })));
+    const after = (await client.changes({ after: 'now' })).next_cursor;
+    expect(await client.erase(user_id)).toBe(250);
+    const { changes } = await all.changes({ after, users: null, within: null, limit: 100 }, call);
+    const left = changes.map(({ left_scopes }) => left_scopes);
+    expect(left.map(({ length }) => length)).toEqual([100, 100, 50, 0]);
+    expect(left.flat().sort()).toEqual(scopes.sort());
+    for (const scope of ['crm/x/0', 'crm/x/249'])
+      expect((await as(`read:${scope}`).changes({ after })).changes).toMatchObject([{ action: 'erase', user_id }]);
+  });
+
   it('a change whose entry cannot be written is not answered as a success, and its entry comes later', async () => {
     let isDown = true;
     const alter = (provider: Provider): Provider => {

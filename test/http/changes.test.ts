@@ -55,6 +55,32 @@ describe('waiting for changes', () => {
     await Promise.all(polls);
   });
 
+  it('[Decision 51] an erase has a change for each 100 scopes, and a request reads one scope of each', async () => {
+    const asked: unknown[] = [];
+    const server = await serverForTest({
+      alter: (provider) => ({
+        ...provider,
+        changes: async (query, call) => {
+          const part = await (provider as Required<Provider>).changes(query, call);
+          asked.push([query.left_scopes, part.changes.map(({ left_scopes }) => left_scopes.length)]);
+          return part;
+        },
+      }),
+    });
+    const { client } = server;
+    const scopes = Array.from({ length: 150 }, (_, i) => `s/${i}`);
+    for (const some of [scopes.slice(0, 100), scopes.slice(100)])
+      await client.batch(some.map((scope) => ({ user_id: 'u', content: 'x', scope })));
+    const after = (await client.changes({ after: 'now' })).next_cursor;
+    await client.erase('u');
+    asked.length = 0;
+    const { changes } = await client.changes({ after });
+    expect(changes).toMatchObject([{ action: 'erase' }, { action: 'erase' }]);
+    // The memory provider hands out what it holds.
+    expect(asked).toEqual([['first', [100, 50]]]);
+    await server.close();
+  });
+
   it('[Decision 51] [Decision 29] takes no place from other requests, and has limits of its own', async () => {
     const server = await serverForTest({ max_requests: 4, max_requests_per_caller: 2 });
     const { client, url } = server;

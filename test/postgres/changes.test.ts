@@ -226,6 +226,22 @@ describe('[Decision 51] the log of changes', () => {
     expect(await failure(feed.changes({ ...everything, after: renamed }, call))).toMatchObject({ gone: true });
   });
 
+  it('asks no node that a cursor invents', async () => {
+    const feed = await openFeed();
+    const cursor = await end(feed);
+    const { id } = await feed.add({ input: memoryOf('u', 'one') }, call);
+    const forged = (places: number) => cursor + '.00000000-0-0'.repeat(places);
+    if (IS_CITUS) await reads(feed, { after: forged(8) }, [id]);
+    for (const places of [IS_CITUS ? 9 : 1, 300]) {
+      const error = await failure(feed.changes({ ...everything, after: forged(places) }, call));
+      expect(error).toMatchObject({ code: 'invalid_request' });
+      expect(error.gone === true).toBe(IS_CITUS);
+    }
+    // A cursor of another log is that first, however many nodes it had.
+    const other = forged(1).replace(/^[0-9a-f]{8}/, '0badc0de');
+    expect(await failure(feed.changes({ ...everything, after: other }, call))).toMatchObject({ gone: true });
+  });
+
   it('tells a reader that comes after the retention to begin anew', async () => {
     const feed = await openFeed();
     const first = await end(feed);
@@ -247,6 +263,64 @@ describe('[Decision 51] the log of changes', () => {
     const { id } = await later.add({ input: memoryOf('u', 'three') }, call);
     const beginning = await reads(later, { limit: 1 }, [id]);
     expect((await read(later, { after: beginning.next })).changes).toEqual([]);
+  });
+
+  it('of an erase names each scope once, with the memories that were deleted together, in entries of at most 100', async () => {
+    const feed = await openFeed();
+    const scopes = Array.from({ length: 10_250 }, (_, i) => `s/${i}`);
+    await feed.add({ input: { ...memoryOf('u', 'x'), scope: 's/0' } }, call);
+    const { memories } = store.names;
+    const columns = (
+      await store.sql<{ name: string }>(
+        `select attname as name from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''`,
+        [memories],
+      )
+    ).map(({ name }) => name);
+    const copied = columns.map((name) => ({ id: `'m' || n`, scope: `'s/' || n` })[name] ?? name);
+    await store.sql(
+      `insert into ${memories} (${columns}) select ${copied} from ${memories}, generate_series(1, 10249) as n`,
+    );
+    const after = await end(feed);
+    expect(await feed.erase({ user_id: 'u' }, call)).toBe(scopes.length);
+    const changes = await eventually(async () => {
+      const all: Change[] = [];
+      for (let part = await read(feed, { after }); ; part = await read(feed, { after: part.next })) {
+        // What a reader of all scopes gets at once is bounded.
+        expect(part.changes.length).toBeLessThanOrEqual(20);
+        all.push(...part.changes);
+        if (!part.more) break;
+      }
+      expect(all).toHaveLength(103);
+      return all;
+    });
+    const left = changes.map(({ left_scopes }) => left_scopes);
+    expect(Math.max(...left.map(({ length }) => length))).toBe(100);
+    expect(left.flat().sort()).toEqual(scopes.sort());
+    const first = async (query: Partial<ChangesQuery>) =>
+      (await read(feed, { after, left_scopes: 'first', ...query })).changes.map((one) => one.left_scopes);
+    expect(await first({})).toEqual(left.map(() => []));
+    expect(await first({ within: ['s/7'] })).toEqual([['s/7']]);
+    expect(await first({ within: ['s/7', 's/8?'], scope: '*5' })).toEqual([['s/85']]);
+    for (const one of await first({ within: ['s/*'] })) expect(one).toHaveLength(1);
+  });
+
+  it('of a user with more scopes than a part may name come one by one', async () => {
+    const feed = await openFeed();
+    const after = await end(feed);
+    const { auditLog } = store.names;
+    await store.sql(
+      `insert into ${auditLog} (bucket, timestamp, action, user_id, memory_id, request_id, outcome, left_scopes)
+       select ${storedBucket(store.names, 'u')}, now(), 'erase', 'u', n::text, 'r', 'ok', array(select 's/' || i from generate_series(1, 3000) as i)
+       from generate_series(1, 3) as n`,
+    );
+    const ids: (string | null)[] = [];
+    for (let position = after; ids.length < 3; ) {
+      const part = await read(feed, { after: position });
+      expect(part.changes.length).toBeLessThanOrEqual(1);
+      ids.push(...idsOf(part.changes));
+      position = part.next;
+    }
+    expect(ids).toEqual(['1', '2', '3']);
   });
 
   it('looks at a bounded number of entries for a reader of few', async () => {

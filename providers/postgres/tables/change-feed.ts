@@ -38,11 +38,17 @@ const LAST_SEQ = 2n ** 63n - 1n;
 /** The beginning of what is kept. */
 const beginningOf = ({ deletedUpTo }: Head): Position =>
   deletedUpTo === undefined ? { xid: 0n, seq: 0n } : { xid: deletedUpTo, seq: LAST_SEQ };
-/** A node that Citus no longer has: its entries are on others, and it makes no new ones. */
+/** A node that Citus no longer has: its entries are on others, and it makes no new ones. Its position in a cursor cannot be checked. */
 const NO_NODE: Head = { origin: '00000000', horizon: 2n ** 64n - 1n, deletedUpTo: undefined };
+
+/** Most nodes with numbers above those of all others that Citus may have lost since a cursor was made. Each costs a statement. */
+const MAX_REMOVED = 8;
 
 /** Entries that one part looks at if the query has a filter. */
 const SCANNED = 5_000;
+
+/** Left scopes of the changes in one part, so that a reader of them all is not held up by erased users: at most 1 MB. */
+const MAX_NAMED = 2_000;
 
 /** The file of the embedded engine that names its database; a restored one gets another name. */
 const DATABASE_ID = `pg_read_file('omp-gateway.id', 0, 64, true)`;
@@ -118,12 +124,16 @@ export function createChangeFeed(
     async changes({ after, limit, ...filter }: ChangesQuery, call) {
       const { nodes, base } = await readHeads(call);
       const known = after === undefined || after === 'now' ? undefined : decode(after);
-      const places = Array.from({ length: Math.max(known?.length ?? 0, ...[...nodes.keys()].map((n) => n + 1)) });
+      const count = Math.max(...nodes.keys()) + 1;
+      const places = Array.from({ length: Math.max(known?.length ?? 0, count) });
       const all = places.map((_, node) => nodes.get(node) ?? NO_NODE);
       const end = all.map(({ horizon }): Position => ({ xid: horizon, seq: 0n }));
       const write = (positions: readonly Position[]) => encode(positions, all);
       if (after === 'now') return { changes: [], next: write(end), more: false };
       const start = all.map((head, node) => (known ? positionIn(head, known[node]) : beginningOf(head)));
+      const removed = places.length - count;
+      if (removed > 0 && !names.distributed) throw malformed();
+      if (removed > MAX_REMOVED) throw beginAnew('too many nodes were removed since this cursor');
       const parts = await Promise.all(
         start.map((from, node) => {
           const { horizon } = all[node] as Head;
@@ -158,7 +168,7 @@ interface NodeChanges {
 }
 
 async function readPart(
-  { names, run, node, from, horizon, base, users, within, scope, limit }: PartQuery,
+  { names, run, node, from, horizon, base, users, within, scope, limit, left_scopes }: PartQuery,
   call: Call,
 ): Promise<NodeChanges> {
   const where = conditions(names.distributed && users ? users.map(names.bucketOf) : undefined);
@@ -177,21 +187,31 @@ async function readPart(
   const matching = `outcome = 'ok' and action = any(${bind(toTextArray(CHANGES))}::text[]) and ${ofUsers}
     and (${scoped} or exists (select from unnest(left_scopes) as scope where ${scoped}))`;
   const order = 'order by xid, seq';
+  const firstLeft =
+    scoped === 'true'
+      ? 'null::text[]'
+      : `array(select scope from unnest(left_scopes) with ordinality as l (scope, place) where ${scoped} order by place limit 1)`;
   const rows = await run(
     `with scanned as materialized (
        select xid, seq, timestamp, app, action, outcome, user_id, memory_id, scope, left_scopes
        from ${names.auditLog} where ${where} ${order} limit ${bind(scan)}),
-     last as (select xid as last_xid, seq as last_seq from scanned ${order} offset ${bind(scan - 1)})
+     last as (select xid as last_xid, seq as last_seq from scanned ${order} offset ${bind(scan - 1)}),
+     found as (
+       select xid, seq, timestamp, app, action, user_id, memory_id, scope, ${left_scopes === 'first' ? firstLeft : 'left_scopes'} as left_scopes
+       from (select * from scanned where ${matching} ${order} limit ${bind(limit)}) as f),
+     counted as (select *, cardinality(left_scopes) as own, sum(cardinality(left_scopes)) over (${order}) as named, count(*) over () from found)
      select last_xid::text, last_seq::text, xid::text, seq::text, date_part('epoch', timestamp) * 1000 as milliseconds, app, action,
-       user_id, memory_id, m.scope, left_scopes
+       user_id, memory_id, scope, left_scopes, count::float8
      from (select 1) as one left join last on true
-       left join (select * from scanned where ${matching} ${order} limit ${bind(limit)}) as m on true order by m.xid, m.seq`,
+       left join counted as m on named is null or named <= ${MAX_NAMED} or named = own order by m.xid, m.seq`,
     where.values,
     call,
   );
   const found = rows.filter(({ xid }) => xid !== null);
   const [{ last_xid, last_seq }, newest] = [rows[0] as Row, found.at(-1)];
-  if (newest && found.length === limit) return { rows: found, end: positionOf(newest), more: true };
+  // There are more if this is as many as asked for, or if those after it would name too many scopes.
+  if (newest && (found.length === limit || found.length < (newest.count as number)))
+    return { rows: found, end: positionOf(newest), more: true };
   if (last_xid === null) return { rows: found, end: { xid: horizon, seq: 0n }, more: false };
   return { rows: found, end: { xid: BigInt(last_xid as string), seq: BigInt(last_seq as string) }, more: true };
 }

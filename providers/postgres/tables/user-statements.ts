@@ -1,6 +1,7 @@
 import {
   type Call,
   MAX_DAYS,
+  MAX_LEFT_SCOPES,
   MAX_PERIODS,
   NO_STATS,
   type Provider,
@@ -106,28 +107,24 @@ export function createUserVerbs(
     },
 
     async erase({ user_id }, call) {
-      const scopes = new Set<string>();
       for (let erased = 0; ; ) {
         const where = conditions(shardOf(names, user_id));
         const [user, most] = [where.bind(user_id), where.bind(BATCH)];
         // By id: a row that was changed while this waited for its lock has another ctid.
         const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(
-            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update)) returning scope),
-          scopes as (select array_agg(distinct scope) filter (where scope is not null) as scopes from deleted)`;
-        const leftScopes = (bind: typeof where.bind) =>
-          `(select nullif(array(select unnest(scopes) from scopes union select unnest(${bind(toTextArray([...scopes]))}::text[])), '{}'))`;
-        // Each statement writes the entry of what it deletes; the first one writes that of a user without memories too.
-        const changed = (
-          bucket: string,
-        ) => `changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope
-          where (select count(*) from deleted) > 0 or ${erased === 0})`;
+            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update)) returning scope)`;
+        // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
+        const changed = (bucket: string) => `lists as (select array_agg(scope) as left_scopes from
+            (select scope, (row_number() over (order by scope) - 1) / ${MAX_LEFT_SCOPES} as list
+             from (select distinct scope from deleted where scope is not null) as scopes) as numbered group by list),
+          changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes
+            from (select count(*) from deleted) as d left join lists on true where count > 0 or ${erased === 0})`;
         const entry = audited
-          ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: leftScopes(where.bind) }, call)})`
+          ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
           : '';
-        const text = `with ${deleted}${entry} select count(*)::float8 as count, (select scopes from scopes) as scopes from deleted`;
+        const text = `with ${deleted}${entry} select count(*)::float8 as count from deleted`;
         const [row] = await run(text, where.values, call);
         erased += row?.count as number;
-        for (const scope of (row?.scopes as string[] | null) ?? []) scopes.add(scope);
         if ((row?.count as number) < BATCH) return erased;
       }
     },
