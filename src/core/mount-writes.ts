@@ -189,7 +189,7 @@ export function createWrites(
           if (part.store.erase) {
             const { store } = part as PartWith<'erase'>;
             return toItsEnd(part, call, async (ownCall) => {
-              const scopes = await scopesOf(part, user_id, ownCall);
+              const scopes = needsEntry(part) ? await scopesOf(part, user_id, ownCall) : [];
               const count = await store.erase({ user_id }, ownCall);
               if (count > 0) await record(part, 'erase', erasedFrom(user_id, scopes), ownCall);
               return count;
@@ -252,6 +252,7 @@ const LONGEST_LIST_MS = LONGEST_CHANGE_MS / 2;
 /** The scopes of a user's memories in a mounted store, and the mount if they are not known. */
 async function scopesOf({ mount, store }: Part, user_id: string, call: Call): Promise<Iterable<string>> {
   if (mount === undefined) return [];
+  if (store.capabilities.scopes === 'none') return [mount];
   const stats = await store.userStats?.({ user_id, within: null, limit: MAX_COUNTED }, call);
   const scopes = new Set(stats?.scopes.flatMap(({ scope }) => scope ?? []));
   if (stats && stats.scopes.length < MAX_COUNTED) return scopes;
