@@ -37,8 +37,12 @@ export const checkAgreement = async (
       once: mounts.length === 0 && worlds.every(({ world }) => world.once),
       etags: etags && worlds.every(({ world }) => world.etags),
     };
+    const erased = new Set<number>();
     for (const [step, drawn] of operations.entries()) {
       const wanted = within(drawn, can);
+      // An erase has an entry for each store that had memories of the user (Decision 49).
+      if (wanted.do === 'erase' && mounts.length > 0) erased.add(wanted.user);
+      if (wanted.do === 'audit' && erased.has(wanted.user)) continue;
       if (wanted.do === 'erase' && !worlds.every(({ world }) => world.erases)) continue;
       if (skipped.includes(wanted.do) || isSpread(wanted, mounts) || leavesStore(wanted, truth, mounts)) continue;
       // Times decide the order of lists and what since and until let through: they must not depend on luck.
