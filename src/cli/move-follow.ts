@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { createFollower } from '../move/follow.ts';
 import { pagesOf, type Store } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
@@ -110,17 +111,30 @@ async function begin(
   }
   // Before the first copy: what changes from now on is applied after it.
   const cursor = hasFeed(source) ? await endOfFeed(source, signal) : null;
-  return { cursor, copying: { user: 0 }, mirror: !isEmpty, froze: false };
+  return { cursor, copying: { user: 0, began: Date.now() }, mirror: !isEmpty, froze: false };
 }
+
+/** Difference of the clocks of this machine and the source, in milliseconds. */
+const MAX_SKEW_MS = 60_000;
+
+/**
+ * Whether a memory was added after the copy began: then the feed has it, or a comparison finds it. To copy it too, the copy of a store that
+ * is written faster than memories are stored in the target would never end. A creation time in the future says nothing.
+ */
+export const isNew = ({ created_at }: Pick<ExportedMemory, 'created_at'>, began: number): boolean => {
+  const created = Date.parse(created_at);
+  return created > began + MAX_SKEW_MS && created < Date.now() + MAX_SKEW_MS;
+};
 
 async function copyAll(following: Following): Promise<void> {
   const { source, state, users, follower, signal } = following;
   if (!state.copying) return;
+  const { began } = state.copying;
   for await (const { memories, next } of pagesOf(source, { users, tags: [], vectors: true }, state.copying)) {
     signal.throwIfAborted();
-    await follower.copy(memories);
+    await follower.copy(memories.filter((memory) => !isNew(memory, began)));
     if (!next) continue;
-    state.copying = next;
+    state.copying = { ...next, began };
     await following.save();
   }
   if (state.mirror) await reconcile(following);

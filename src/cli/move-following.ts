@@ -10,8 +10,8 @@ import { PAGE, type SavedPlace, savedPlace } from './move-run.ts';
 const State = z.object({
   /** Up to where the feed of the source is applied; null: it has none. */
   cursor: z.string().nullable(),
-  /** Where the first copy goes on; null: it is done. */
-  copying: Place.nullable(),
+  /** Where the first copy goes on, and when it began, in milliseconds since 1970; null: it is done. */
+  copying: Place.extend({ began: z.number() }).nullable(),
   /** Whether the target had memories at the beginning: those that the source does not have are deleted. */
   mirror: z.boolean(),
   /** Whether this command froze the source. */

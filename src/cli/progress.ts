@@ -48,7 +48,8 @@ function progressLine({ done, total, perMinute, behind }: Progress, perSecond: n
     return `${rate}, ${seconds.toFixed(1)} s behind, about ${number(left)} left`;
   }
   const pace = perMinute === undefined ? '' : `, at most ${number(perMinute)} a minute`;
-  if (total === undefined) {
+  // A store that is written meanwhile may have more than there were.
+  if (total === undefined || done > total) {
     return memories(done) + (perSecond > 0 ? `, ${number(Math.round(perSecond))} a second` : '') + pace;
   }
   const percent = total === 0 ? 100 : Math.floor((100 * done) / total);

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { isNew } from '../../src/cli/move-follow.ts';
 import { embeddedBy, startEmbedding } from '../chaos/subject.ts';
 import { embeddingsServer } from '../embedding/embeddings-server.ts';
 import { testDatabase } from '../postgres/databases.ts';
@@ -152,6 +153,17 @@ it('[Decision 53] a mapped table is followed by comparisons, and the command say
   const { stderr } = await expectEnd(migrate(a, b, '--cutover', ...users));
   expect(stderr).toContain('It cannot be frozen: stop everything that writes to it');
   expect(await copied()).toEqual(await rows());
+});
+
+it('[Decision 53] the first copy leaves out what was added since it began, so that it ends in a store that is written fast', () => {
+  const now = Date.now();
+  const added = (ms: number) => ({ created_at: new Date(now + ms).toISOString() });
+  const HOUR = 3_600_000;
+  expect(isNew(added(-HOUR / 2), now - HOUR)).toBe(true);
+  expect(isNew(added(-2 * HOUR), now - HOUR)).toBe(false);
+  // The clock of the source may differ, and an imported memory may be of any time.
+  expect(isNew(added(30_000), now)).toBe(false);
+  expect(isNew(added(HOUR), now - HOUR)).toBe(false);
 });
 
 describe('a cutover', () => {
