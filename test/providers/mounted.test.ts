@@ -1,6 +1,8 @@
+import { chromaModule, NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { conformance, type Open } from '../conformance/conformance.ts';
 import { BARE, COLUMNS, DOCUMENT, openShape } from '../mapped/tables.ts';
 import { FULL } from '../support/full.ts';
+import { openGateway } from '../support/gateway.ts';
 import { mountedBelow } from '../support/mounted.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { openServerSubject, SERVER_URL } from '../support/postgres-server.ts';
@@ -23,9 +25,22 @@ const DOCUMENTS: Kind = ['a mapped table of documents', (options) => openShape(D
 const BARE_TABLE: Kind = ['a mapped table with the least columns', (options) => openShape(BARE, options)];
 const SERVER: Kind = ['postgres, on a server', (options) => openServerSubject({}, undefined, options)];
 
+/** A provider of others. */
+const CHROMA: Kind = [
+  'chroma',
+  async (options) => {
+    const [chroma, { open }] = [await openChroma(), await chromaModule()];
+    const subject = await openGateway((context) => open({ url: chroma.url }, context), { mode: 'vector', ...options });
+    return { ...subject, close: () => subject.close().finally(chroma.close) };
+  },
+];
+
 const ALL = [MEMORY, POSTGRES, PINECONE, TABLE, DOCUMENTS, BARE_TABLE, ...(SERVER_URL === '' ? [] : [SERVER])];
 const PAIRS: readonly (readonly [Kind, Kind])[] = FULL
-  ? ALL.flatMap((mounted) => ALL.map((root) => [mounted, root] as const))
+  ? [
+      ...ALL.flatMap((mounted) => ALL.map((root) => [mounted, root] as const)),
+      ...(NO_CHROMA === '' ? [[CHROMA, MEMORY] as const, [MEMORY, CHROMA] as const] : []),
+    ]
   : [
       [POSTGRES, MEMORY],
       [PINECONE, MEMORY],
