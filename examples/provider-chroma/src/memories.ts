@@ -108,8 +108,9 @@ export function createMemories(
 const whereRef = ({ id, users }: Ref): Where =>
   all([{ memory_id: id }, users === null ? undefined : { user_id: { $in: [...users, ''] } }]);
 
-/** Records of one part of a walk, about. */
+/** Records of one part of a walk, about; of a walk that reads the metadata alone. */
 const WINDOW = 500;
+const COUNTED = 5_000;
 
 /**
  * Walks over all users and memories. Pages of Chroma shift when a record before them is deleted. So a walk goes by the places of users, in
@@ -120,21 +121,21 @@ function createWalks(
   { model, max_listed }: { readonly model: string; readonly max_listed: number },
 ): Pick<ProviderMethods, 'users' | 'export' | 'import'> {
   const mutex = createKeyedMutex();
-  const windowAt = async (from: number, call: Call): Promise<{ where: Where; end: number }> => {
-    const width = Math.ceil((PLACES * WINDOW) / Math.max(WINDOW, await ask(call, () => collection.count())));
+  const windowAt = async (from: number, size: number, call: Call): Promise<{ where: Where; end: number }> => {
+    const width = Math.ceil((PLACES * size) / Math.max(size, await ask(call, () => collection.count())));
     const end = Math.min(PLACES, from + width);
     return { where: all([{ place: { $gte: from } }, { place: { $lt: end } }]), end };
   };
   const countUsers = async (where: Where, call: Call): Promise<UserSummary[]> => {
     const users = new Map<string, UserSummary>();
-    for (let offset = 0; ; offset += WINDOW) {
-      const rows = await getRows(collection, { where, limit: WINDOW, offset }, ['metadatas'], call);
+    for (let offset = 0; ; offset += COUNTED) {
+      const rows = await getRows(collection, { where, limit: COUNTED, offset }, ['metadatas'], call);
       for (const { metadata } of rows) {
         const [user_id, updated] = [String(metadata?.user_id), String(metadata?.updated_at)];
         const { count, last_write } = users.get(user_id) ?? { count: 0, last_write: '' };
         users.set(user_id, { user_id, count: count + 1, last_write: updated > last_write ? updated : last_write });
       }
-      if (rows.length < WINDOW) return [...users.values()];
+      if (rows.length < COUNTED) return [...users.values()];
     }
   };
 
@@ -144,7 +145,9 @@ function createWalks(
       const from = Number(after);
       const named = users?.filter((user) => user.startsWith(prefix) && placeOf(user) >= from);
       if (named?.length === 0) return { items: [], next: undefined };
-      const { where, end } = named ? { where: { user_id: { $in: named } }, end: PLACES } : await windowAt(from, call);
+      const { where, end } = named
+        ? { where: { user_id: { $in: named } }, end: PLACES }
+        : await windowAt(from, COUNTED, call);
       const found = (await countUsers(where, call)).filter(({ user_id }) => user_id.startsWith(prefix));
       const items = found.sort((a, b) => placeOf(a.user_id) - placeOf(b.user_id)).slice(0, limit);
       const next = items.length < found.length ? placeOf(items.at(-1)?.user_id ?? '') + 1 : end;
@@ -157,7 +160,7 @@ function createWalks(
       const filter = wanted ? all([{ memory_id: { $in: [...wanted] } }, owner]) : owner;
       const { where, end } = filter
         ? { where: filter, end: PLACES }
-        : await windowAt(Number(`0x${after.slice(0, 12) || '0'}`), call);
+        : await windowAt(Number(`0x${after.slice(0, 12) || '0'}`), WINDOW, call);
       const found = await findAll(collection, { where, max: max_listed }, [], call);
       const ids = found.flatMap(({ id }) => (id > after ? [id] : [])).sort();
       const include = vectors ? [...RECORD, 'embeddings' as const] : RECORD;
