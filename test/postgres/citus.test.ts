@@ -245,6 +245,28 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     expect(await provider.delete(refTo(wrong), call)).toBe(true);
   });
 
+  it('[Decision 46] takes every change without an audit log, with keys too', async () => {
+    const provider = await openStoreOf(
+      'postgres',
+      { ...SERVER_OPTIONS, schema: store.schema },
+      contextOf({ ...HYBRID, audit: undefined }),
+    );
+    try {
+      const { id } = await provider.add({ input: memoryOf('ana', 'once'), key: KEY }, call);
+      expect((await provider.add({ input: memoryOf('ana', 'once'), key: KEY }, call)).id).toBe(id);
+      const inputs = [memoryOf('ana', 'one'), memoryOf('ana', 'two')];
+      const added = await provider.batch({ inputs, key: KEY }, call);
+      expect(await provider.batch({ inputs, key: KEY }, call)).toEqual(added);
+      expect((await provider.update({ ref: refTo(id), patch: { content: 'changed' } }, call))?.content).toBe('changed');
+      expect(await provider.delete(refTo(id), call)).toBe(true);
+      const items = await scanned(provider);
+      expect(await provider.erase({ user_id: 'ana' }, call)).toBe(2);
+      expect(await provider.import({ items, replace: false }, call)).toEqual([true, true]);
+    } finally {
+      await provider.close();
+    }
+  });
+
   it('computes the vectors of all shards later', async () => {
     const provider = await openStoreOf(
       'postgres',
