@@ -60,7 +60,9 @@ export async function openStores(config: Config, { protect, parts, log }: StoreP
   opening.catch(() => {});
   const { store: root, embedder } = await open(config);
   const mounted = await opening;
-  return { store: mountStores({ root, embedder, mounted }), embedder, mounted };
+  const store = mountStores({ root, embedder, mounted, log });
+  if (store.mounts) parts.add('entries of mounted stores', store.mounts.close);
+  return { store, embedder, mounted };
 }
 
 type Open = (

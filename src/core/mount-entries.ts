@@ -5,6 +5,7 @@ import {
   backgroundCall,
   Call,
   changeEntry,
+  type Log,
   type Memory,
   unchangedEntry,
 } from '#contract';
@@ -29,18 +30,29 @@ export const LONGEST_CHANGE_MS = 60_000;
  * Writes the entries of changes that are made already. Rejects if the root store does not take them, and then writes them again
  * until it does, so that no follower misses the change.
  */
-function recorderOf(audit: AuditLog) {
-  let late: AuditEntry[] = [];
+function recorderOf(audit: AuditLog, log: Log) {
+  let late: readonly AuditEntry[] = [];
   let timer: NodeJS.Timeout | undefined;
+  let closed = false;
+  const keep = (entries: readonly AuditEntry[]) => {
+    const lost = late.length + entries.length - MAX_LATE;
+    if (lost > 0)
+      log.error({ lost }, 'changes of mounted stores are missing in the feed: the root store does not accept them');
+    late = [...late, ...entries].slice(0, MAX_LATE);
+    if (!closed) timer ??= setTimeout(() => void writeLate(), AGAIN_MS);
+  };
   const writeLate = async () => {
     clearTimeout(timer);
     timer = undefined;
     const entries = late;
     late = [];
     if (entries.length === 0) return;
-    await audit.record(entries, backgroundCall('audit')).catch(() => {
-      late = [...entries, ...late];
-      timer = setTimeout(writeLate, AGAIN_MS);
+    await audit.record(entries, backgroundCall('audit')).catch((err: unknown) => {
+      log.warn(
+        { err, queue_length: entries.length },
+        'entries of changes in mounted stores could not be written; they will be retried',
+      );
+      keep(entries);
     });
   };
   return {
@@ -48,22 +60,26 @@ function recorderOf(audit: AuditLog) {
       try {
         await audit.record(entries, call);
       } catch (error) {
-        late.push(...entries.slice(0, MAX_LATE - late.length));
-        timer ??= setTimeout(writeLate, AGAIN_MS);
+        keep(entries);
         throw error;
       }
     },
-    /** Tries once more. */
+    /** Tries once more. What the root store does not accept then is lost, and the log says how much. */
     async close(): Promise<void> {
+      closed = true;
       await writeLate();
-      clearTimeout(timer);
+      if (late.length > 0)
+        log.error(
+          { lost: late.length },
+          'changes of mounted stores are missing in the feed: the root store did not accept them before shutdown',
+        );
     },
   };
 }
 
 /** `audit`: the log of the root store; undefined: there are no entries. */
-export function createEntries(audit: AuditLog | undefined) {
-  const recorder = audit && recorderOf(audit);
+export function createEntries(audit: AuditLog | undefined, log: Log) {
+  const recorder = audit && recorderOf(audit, log);
   /** The root store writes its entries itself, and without its log there are none. */
   const needsEntry = ({ mount }: Part) => mount !== undefined && recorder !== undefined;
   const mutex = createKeyedMutex();

@@ -7,6 +7,7 @@ import {
   type Freezing,
   type ImportRequest,
   invalidRequest,
+  type Log,
   type Memory,
   OmpError,
 } from '#contract';
@@ -65,8 +66,9 @@ export function freezingOf(parts: readonly Part[]): Freezing {
 export function createWrites(
   { parts, ofScope, ofId }: Routes,
   root: Store,
+  log: Log,
 ): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase' | 'close'> {
-  const { record, recordUnchanged, toItsEnd, needsEntry, close } = createEntries(root.audit);
+  const { record, recordUnchanged, toItsEnd, needsEntry, close } = createEntries(root.audit, log);
 
   return {
     async add({ input, key }, call) {
@@ -95,8 +97,10 @@ export function createWrites(
             const results = await store.batch({ inputs: own, key, onRepeat }, ownCall);
             const added = (areRepeats: boolean) =>
               results.filter((_, place) => repeats.has(place) === areRepeats).filter(isMemory);
-            await recordUnchanged(part, 'add', added(true), ownCall);
-            await record(part, 'add', added(false), ownCall);
+            await Promise.all([
+              recordUnchanged(part, 'add', added(true), ownCall),
+              record(part, 'add', added(false), ownCall),
+            ]);
             return results;
           });
         });

@@ -1,4 +1,4 @@
-import type { Embedder, ProviderCapabilities } from '#contract';
+import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
 import { idPrefix, type StoreMembers } from './mount.ts';
 import { callOf, type Part, partsOf } from './mount-parts.ts';
@@ -13,13 +13,14 @@ export interface MountOptions {
   readonly embedder: Embedder | undefined;
   /** In the fixed order of merged answers. No mount lies in another. */
   readonly mounted: readonly MountedStore[];
+  readonly log: Log;
 }
 
 /**
  * The root store and those that are mounted at scopes, as one store (Decision 48). Without any, the root store itself. Outside of it
  * everything is as with one store: `Access` decides by the scopes that clients see, and checks every record.
  */
-export function mountStores({ root, embedder, mounted }: MountOptions): Store {
+export function mountStores({ root, embedder, mounted, log }: MountOptions): Store {
   if (mounted.length === 0) return root;
   const parts = partsOf(root, embedder, mounted);
   const [rootPart, ...others] = parts as [Part, ...Part[]];
@@ -28,7 +29,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
   // An id that names no store is one of the root store, which does not have it.
   const ofId = (id: string): Part =>
     id.startsWith('~') ? (others.find(({ name }) => id.startsWith(idPrefix(name))) ?? rootPart) : rootPart;
-  const writes = createWrites({ parts, ofScope, ofId }, root);
+  const writes = createWrites({ parts, ofScope, ofId }, root, log);
   /** The method, if a store has it. */
   const ifAny = <Member extends keyof Store>(member: Member, method: Store[Member]): Store[Member] | undefined =>
     parts.some(({ store }) => store[member] !== undefined) ? method : undefined;
@@ -47,6 +48,7 @@ export function mountStores({ root, embedder, mounted }: MountOptions): Store {
         const found = await ask(ofId(ref.id), call, ({ store }, own) => store.get(ref, own));
         return found?.result;
       },
+      close: writes.close,
     },
     name: root.name,
     get capabilities() {

@@ -57,6 +57,8 @@ export interface Mounts {
   ofId(id: string): { readonly store: Store; readonly mount: string } | undefined;
   /** `get` as a part of a larger answer: leaves out an optional store that fails or is slow. */
   find: Store['get'];
+  /** Writes what the log of the root store lacks of changes in mounted stores. Closes no store. */
+  close(): Promise<void>;
 }
 
 interface Keyed {

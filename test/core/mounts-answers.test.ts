@@ -408,21 +408,26 @@ describe('[Decision 49] unions', () => {
       expect((await as(`read:${scope}`).changes({ after })).changes).toMatchObject([{ action: 'erase', user_id }]);
   });
 
-  it('a change whose entry cannot be written is not answered as a success, and its entry comes later', async () => {
-    let isDown = true;
-    const alter = (provider: Provider): Provider => {
-      const { audit } = provider;
-      const record: AuditLog['record'] = (...args) => (isDown ? down('memory') : (audit as AuditLog).record(...args));
-      return { ...provider, ...(audit && { audit: { ...audit, record } }) };
-    };
-    const { client, user_id } = await open([CRM], { alter });
-    const input: Partial<NewMemory> = { user_id, content: 'x', scope: 'crm' };
-    expectError(await client.tell('POST', '/memories', input), 'provider_error');
-    isDown = false;
-    await eventually(async () => {
-      expect((await client.changes({ user_id })).changes).toMatchObject([{ action: 'add', scope: 'crm' }]);
-    });
-  });
+  it.each(['by itself', 'when the gateway closes'])(
+    'a change whose entry cannot be written is not answered as a success, and its entry comes later, %s',
+    async (when) => {
+      let isDown = true;
+      const alter = (provider: Provider): Provider => {
+        const { audit } = provider;
+        const record: AuditLog['record'] = (...args) => (isDown ? down('memory') : (audit as AuditLog).record(...args));
+        return { ...provider, ...(audit && { audit: { ...audit, record } }) };
+      };
+      const { client, user_id, all } = await open([CRM], { alter });
+      const input: Partial<NewMemory> = { user_id, content: 'x', scope: 'crm' };
+      expectError(await client.tell('POST', '/memories', input), 'provider_error');
+      isDown = false;
+      const look = async () =>
+        expect((await client.changes({ user_id })).changes).toMatchObject([{ action: 'add', scope: 'crm' }]);
+      if (when === 'by itself') return await eventually(look);
+      await all.mounts.close();
+      await look();
+    },
+  );
 
   it('a repeated add is no other change', async () => {
     const { client, user_id } = await open();

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ExportedMemory, Memory } from '#contract';
 import { mountStores } from '../../src/core/mounts.ts';
 import type { MountedStore, Store } from '../../src/core/with-embedder.ts';
+import { recordingLog } from '../support/gateway.ts';
 import { callBy, listOf, memoryOf, openMemory } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';
 
@@ -55,6 +56,7 @@ describe('[Decision 49] the pages of a list over several stores', () => {
             root: await open('root'),
             embedder: undefined,
             mounted: [await mount('a'), await mount('b')],
+            log: recordingLog(),
           }) as Required<Store>;
           let made = 0;
           const add = async ({ scope, time }: { scope: string | null; time: string }): Promise<Memory> => {

@@ -2,6 +2,7 @@ import { type Embedder, type Memory, type NewMemory, OmpError, type Ref, type Vi
 import { idPrefix, type StoreMembers } from '../../src/core/mount.ts';
 import { mountStores } from '../../src/core/mounts.ts';
 import type { MountedStore, Store } from '../../src/core/with-embedder.ts';
+import { recordingLog } from './gateway.ts';
 import { hashingEmbedder } from './hashing-embedder.ts';
 import type { Subject, SubjectOptions } from './subject.ts';
 
@@ -34,9 +35,10 @@ export async function openMounted(
     ...shared,
     mounted: {
       arrange: async (store, embedder) => {
-        const all = mountStores({ root: store, embedder, mounted });
+        const all = mountStores({ root: store, embedder, mounted, log: recordingLog() });
         // Each subject closes its own store.
-        return Object.defineProperty(all, 'close', { value: store.close });
+        const close = () => (all.mounts?.close() ?? Promise.resolve()).then(store.close);
+        return Object.defineProperty(all, 'close', { value: close });
       },
     },
   });
@@ -66,6 +68,7 @@ const mounting = ({ provider: root }: Subject, embedder: Embedder | undefined, s
   mountStores({
     root,
     embedder: undefined,
+    log: recordingLog(),
     mounted: [
       { name: NAME, mount: MOUNT, provider: store.name, required: true, weight: 1, embedder, current: () => store },
     ],
