@@ -181,9 +181,7 @@ export async function measureRecall(subject: Subject, users: readonly User[]): P
 async function rank(subject: Subject, ranking: RankingOptions, query: SearchQuery, rarity?: Rarity): Promise<Row[]> {
   const [vector = null] = await subject.embedder.embed([query.text], 'query', call);
   const { text, values } = searchStatements(subject.store.names, ranking)({ query: { ...query, vector }, rarity });
-  return rarity
-    ? subject.db.queryWith(indexSettings(rarity.rows), statement(text), values, call)
-    : subject.db.query(statement(text), values, call);
+  return subject.db.query(statement(text), values, call, rarity && indexSettings(rarity.rows));
 }
 
 async function count({ db, store }: Subject, query: SearchQuery): Promise<Rarity> {

@@ -74,8 +74,8 @@ function hash53(text: string, seed: number): number {
 /** The largest number of half precision. */
 const MAX_COMPONENT = 65_504;
 
-/** Throws if a vector from another store cannot be stored as `halfvec`: the statement would fail for all its memories. */
-export function requireHalf(vector: Vector | undefined): void {
+/** `Provider.check`: throws if a vector from another store cannot be stored as `halfvec`: the statement would fail for all its memories. */
+export function requireHalf(_fields: unknown, vector?: Vector): void {
   if (!vector || vector.every((component) => Math.abs(component) <= MAX_COMPONENT)) return;
   throw invalidRequest(
     `vector: this store keeps numbers from -${MAX_COMPONENT} to ${MAX_COMPONENT}; without a vector, it is computed again`,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { invalidRequest, type Position } from '#contract';
 
 const VERSION = 1;
@@ -48,7 +48,4 @@ function parse(cursor: string): unknown[] {
 export const malformed = () => invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
 
 const fingerprint = (filters: Filters): string =>
-  createHash('sha256')
-    .update(JSON.stringify(Object.entries(filters).sort()))
-    .digest('base64url')
-    .slice(0, 16);
+  hash('sha256', JSON.stringify(Object.entries(filters).sort()), 'base64url').slice(0, 16);

@@ -128,21 +128,14 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
       require(verb);
       const fields = parse(verb.input, input);
       reportIgnored(call, verb.input, input as object);
-      const run = async (facts: AuditFacts) => {
-        const output = await verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
-        if (verb.writes) access.feed.changed();
-        return output;
-      };
-      const facts = verb.facts?.(fields, access);
-      if (facts === undefined) return whole(await run(NO_FACTS), call);
-      const action = verb.name as AuditAction;
-      const [first, ...others] = [facts].flat() as [AuditFacts, ...AuditFacts[]];
-      let work = () => access.audited(action, first, call, run);
-      for (const other of others) {
+      let work = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+      for (const facts of [verb.facts?.(fields, access) ?? []].flat()) {
         const inner = work;
-        work = () => access.audited(action, other, call, inner);
+        work = () => access.audited(verb.name as AuditAction, facts, call, inner);
       }
-      return whole(await work(), call);
+      const output = await work(NO_FACTS);
+      if (verb.writes) access.feed.changed();
+      return whole(output, call);
     },
   };
 }

@@ -60,12 +60,8 @@ const directly = async (
     db: {
       ...db,
       query: (...wanted): Promise<Row[]> => {
-        sent.push('all');
+        sent.push(wanted[3] === undefined ? 'all' : 'index');
         return db.query(...wanted);
-      },
-      queryWith: (...wanted): Promise<Row[]> => {
-        sent.push('index');
-        return db.queryWith(...wanted);
       },
     },
     layout,

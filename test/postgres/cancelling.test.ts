@@ -115,7 +115,7 @@ describe('a transaction whose call is aborted', () => {
     const before = await pids();
     const insert = `insert into ${store.names.memories} values (1)`;
     const { call: aborting, reason, abort } = abortableCall();
-    const asked = reasonOf(database.queryWith(insert, statement(SLEEP), [], aborting));
+    const asked = reasonOf(database.query(statement(SLEEP), [], aborting, insert));
     await until(async () => (await running()).includes(SLEEP));
     abort();
     expect(await asked).toBe(reason);
@@ -127,7 +127,7 @@ describe('a transaction whose call is aborted', () => {
   it('has its connection for itself, so a cancel request hits the transaction or nothing', async () => {
     const { seen, connectionString } = await openProxy(SERVER_URL);
     const { run, database } = await openSessions({ url: connectionString });
-    const inside = database.queryWith('select 1', statement('select pg_sleep(0.1), 1 as n'), [], call);
+    const inside = database.query(statement('select pg_sleep(0.1), 1 as n'), [], call, 'select 1');
     const behind = run('select 2 as n');
     expect(await inside).toMatchObject([{ n: 1 }]);
     expect(await behind).toEqual([{ n: 2 }]);
@@ -186,7 +186,7 @@ async function crowd({ run, database }: Sessions, callers: number): Promise<unkn
       const values = [i % 10 === 0 ? 600 : Math.random() * 0.02, i];
       const answer =
         i % 7 === 0
-          ? database.queryWith(`set local work_mem = '8MB'`, statement(text), values, aborting)
+          ? database.query(statement(text), values, aborting, `set local work_mem = '8MB'`)
           : run(text, values, aborting);
       if (aborts) setTimeout(abort, Math.random() * 400);
       const outcome = await answer.then(
@@ -275,7 +275,7 @@ describe('a statement that takes too long', () => {
     const { pass } = holdDeadlines();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const insert = `insert into ${store.names.memories} values (1)`;
-    const asked = reasonOf(database.queryWith(insert, statement(SLEEP), [], call));
+    const asked = reasonOf(database.query(statement(SLEEP), [], call, insert));
     await until(async () => (await running()).includes(SLEEP));
     pass(400);
     expect(await asked).toMatchObject(TOOK_TOO_LONG);

@@ -92,13 +92,9 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     const shards = await watchShards(store);
     const db: typeof database.db = {
       ...database.db,
-      async query(statement, values, by) {
-        for (const shard of await shards(statement.text, values)) asked.add(shard);
-        return database.db.query(statement, values, by);
-      },
-      async queryWith(settings, statement, values, by) {
+      async query(statement, values, by, settings) {
         for (const shard of await shards(statement.text, values, settings)) asked.add(shard);
-        return database.db.queryWith(settings, statement, values, by);
+        return database.db.query(statement, values, by, settings);
       },
     };
     const provider = (await openTables({ ...database, db }, options, context)) as Required<

@@ -41,7 +41,7 @@ describe('a burst of statements', () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, i) =>
         i % 3 === 0
-          ? database.queryWith('select 1', statement('select $1::int as n, 0 as k'), [i], call)
+          ? database.query(statement('select $1::int as n, 0 as k'), [i], call, 'select 1')
           : run(database, `select $1::int as n, ${i % 7} as k`, [i]),
       ),
     );
@@ -150,7 +150,7 @@ describe('a statement with settings', () => {
       Array.from({ length: 60 }, (_, i) =>
         i % 2 === 0
           ? database.query(shown, [], call)
-          : database.queryWith(`set local statement_timeout = '${i}min'`, shown, [], call),
+          : database.query(shown, [], call, `set local statement_timeout = '${i}min'`),
       ),
     );
     const minutes = (i: number) => (i < 60 ? `${i}min` : '1h');
@@ -164,15 +164,15 @@ describe('a statement with settings', () => {
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const insert = statement(`insert into ${store.names.memories} select 1 / $1::int`);
     const settings = `insert into ${store.names.memories} values (7)`;
-    await failure(database.queryWith(settings, insert, [0], call));
+    await failure(database.query(insert, [0], call, settings));
     expect(await run(database, `select n from ${store.names.memories}`)).toEqual([]);
-    await database.queryWith(settings, insert, [1], call);
+    await database.query(insert, [1], call, settings);
     expect(await run(database, `select n from ${store.names.memories} order by n`)).toEqual([{ n: 1 }, { n: 7 }]);
   });
 
   it('reports why its settings failed, not that the transaction is aborted', async () => {
     const database = connect();
-    const error = await failure(database.queryWith('set local no_such_setting = 1', statement('select 1'), [], call));
+    const error = await failure(database.query(statement('select 1'), [], call, 'set local no_such_setting = 1'));
     expect(error.cause).toMatchObject({ code: '42704' });
     expect(await run(database, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
@@ -185,7 +185,7 @@ describe('a statement with settings', () => {
        insert into ${store.names.memories} values (1)`,
     );
     const insert = statement(`insert into ${store.names.memories} values ($1)`);
-    const error = await failure(database.queryWith('select 1', insert, [1], call));
+    const error = await failure(database.query(insert, [1], call, 'select 1'));
     expect(error.cause).toMatchObject({ code: '23505' });
     expect(await run(database, `select n from ${store.names.memories}`)).toHaveLength(1);
   });
@@ -219,7 +219,7 @@ describe('prepared statements', () => {
     const asked = statement('select $1::int as n');
     await database.query(asked, [1], call);
     await run(database, 'deallocate all');
-    expect(await database.queryWith('select 1', asked, [2], call)).toEqual([{ n: 2 }]);
+    expect(await database.query(asked, [2], call, 'select 1')).toEqual([{ n: 2 }]);
     expect(await run(database, 'select 3 as n')).toEqual([{ n: 3 }]);
   });
 
@@ -270,7 +270,7 @@ describe('a call that is aborted', () => {
     const gone = new OmpError('provider_error', 'gone');
     const insert = statement(`insert into ${store.names.memories} values (1)`);
     expect(await failure(database.query(insert, [], aborted(gone)))).toBe(gone);
-    expect(await failure(connect().queryWith('select 1', insert, [], aborted(gone)))).toBe(gone);
+    expect(await failure(connect().query(insert, [], aborted(gone), 'select 1'))).toBe(gone);
     expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
   });
 

@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { OmpError, providerError } from '#contract';
-import { createQueue, type Runners } from '../../providers/postgres/tables/ingestion-queue.ts';
+import type { Run } from '../../providers/postgres/client/connections.ts';
+import { createQueue } from '../../providers/postgres/tables/ingestion-queue.ts';
 import { withVectorsIn } from '../../providers/postgres/tables/names.ts';
 import { type EmbeddingOptions, openEmbedder } from '../../src/embedding/open.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
@@ -159,10 +160,10 @@ it('a rejected content that has changed meanwhile counts as no failure', async (
 });
 
 /** On the test's own connection. */
-const waysTo = (store: TestDatabase): Runners => ({
-  run: (text, values) => store.sql(text, values),
-  runWith: (_settings, text, values) => store.sql(text, values),
-});
+const runOn =
+  (store: TestDatabase): Run =>
+  (text, values) =>
+    store.sql(text, values);
 
 const contents = Array.from({ length: 300 }, (_, i) => `text ${i}`);
 
@@ -213,7 +214,7 @@ it('a claim holds for as long as its gateway lives, and what it writes later tha
   const { id, content } = await provider.add({ input: memoryOf('u', 'slow') }, call);
   await provider.close();
   const { ingestion, memories } = store.names;
-  const queue = createQueue(store.names, waysTo(store), 2);
+  const queue = createQueue(store.names, runOn(store), 2);
   const dueAt = async () => (await store.sql<{ due_at: Date }>(`select due_at from ${ingestion}`))[0]?.due_at;
   const claim = await queue.claim();
   const taken = await dueAt();
@@ -237,7 +238,7 @@ it('long contents are taken a few at a time', async () => {
   const provider = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
   for (let i = 0; i < 5; i++) await provider.add({ input: memoryOf('u', `${i}`.repeat(3_000_000)) }, call);
   await provider.close();
-  const queue = createQueue(store.names, waysTo(store), 60);
+  const queue = createQueue(store.names, runOn(store), 60);
   const claims = [await queue.claim(), await queue.claim(), await queue.claim()];
   for (const claim of claims) await claim.end();
   expect(claims.map(({ taken }) => taken)).toEqual([3, 2, 0]);
@@ -248,9 +249,9 @@ it('a column of vectors that is replaced underneath fails the batch and nothing 
   const provider = await store.open({ embedder: testEmbedder(DOWN), options: { ingestion: 'async' } });
   const { id } = await provider.add({ input: memoryOf('u', 'kept') }, call);
   await provider.close();
-  const gone = createQueue(withVectorsIn('gone', store.names), waysTo(store), 60);
+  const gone = createQueue(withVectorsIn('gone', store.names), runOn(store), 60);
   await expect(gone.claim()).rejects.toThrow(/gone/);
-  const claim = await createQueue(store.names, waysTo(store), 60).claim();
+  const claim = await createQueue(store.names, runOn(store), 60).claim();
   await claim.end();
   expect(claim.rows).toMatchObject([{ id }]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RankingOptions } from '#contract';
+import type { Call, RankingOptions } from '#contract';
 import type { Database, Statement } from '../../providers/postgres/client/connections.ts';
 import { rememberStatements } from '../../providers/postgres/client/connections.ts';
 import { toNames } from '../../providers/postgres/tables/names.ts';
@@ -26,8 +26,7 @@ const searching = (
   };
   const run = createTableSearch({
     db: {
-      query: async ({ text }: Statement) => answer('', text),
-      queryWith: async (settings: string, { text }: Statement) => answer(settings, text),
+      query: async ({ text }: Statement, _values: unknown, _call: Call, settings = '') => answer(settings, text),
     } as unknown as Database,
     names: names,
     statement: rememberStatements(),

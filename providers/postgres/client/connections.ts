@@ -4,6 +4,7 @@ import type { Call, ProviderStats } from '#provider';
 import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../postgres-errors.ts';
 import {
   type ConnectionOptions,
+  createTask,
   dropTask,
   endTask,
   isAbandoned,
@@ -11,7 +12,6 @@ import {
   type PipelinedConnection,
   type Row,
   rejectTask,
-  runTask,
   type Statement,
   type Task,
   type TaskCounts,
@@ -24,17 +24,18 @@ export type { ConnectionOptions, Row, Statement } from './pipelined-connection.t
  * or is cancelled on the server if it does not end by itself.
  */
 export interface Database {
-  /** Runs one statement. Rejects with `OmpError`. */
-  query(statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
-  /** The same in a transaction that begins with `settings` (`set local …`) and has its connection for itself. */
-  queryWith(settings: string, statement: Statement, values: readonly unknown[], call: Call): Promise<Row[]>;
+  /**
+   * Runs one statement. Rejects with `OmpError`. `settings` (`set local …`): in a transaction that begins with them and has its
+   * connection for itself.
+   */
+  query(statement: Statement, values: readonly unknown[], call: Call, settings?: string): Promise<Row[]>;
   stats(): Required<Pick<ProviderStats, 'connections' | 'queue_length'>>;
   /** Resolves after pending statements were answered. */
   close(): Promise<void>;
 }
 
-/** Runs the statement with this text. */
-export type Run = (text: string, values: readonly unknown[], call: Call) => Promise<Row[]>;
+/** `Database.query` with the text of the statement. */
+export type Run = (text: string, values: readonly unknown[], call: Call, settings?: string) => Promise<Row[]>;
 
 /** Names the statement by a hash of its text, so gateways of different versions that share a session never mix them up. */
 export const statement = (text: string): Statement => ({
@@ -83,10 +84,8 @@ export function openConnections(options: ConnectionOptions): Database {
   let closing: (() => void) | undefined;
 
   const slots = new ConnectionSlots(options);
-  const queueOf = (limit: number) =>
-    createFairQueue(limit, acquire_timeout_ms, (task) => slots.assign(task, task.queuedAt));
-  const searches = queueOf(SEARCHES * Math.max(1, connections - 1));
-  const others = queueOf(OTHERS * connections);
+  const searches = createFairQueue(SEARCHES * Math.max(1, connections - 1), acquire_timeout_ms, slots);
+  const others = createFairQueue(OTHERS * connections, acquire_timeout_ms, slots);
   const checkDeadlines = () => {
     const now = performance.now();
     const active = [slots, searches, others].map((part) => part.checkDeadlines(now));
@@ -95,20 +94,21 @@ export function openConnections(options: ConnectionOptions): Database {
     timer = undefined;
     closing?.();
   };
-  const start = (task: Task) => {
-    if (closing) return rejectTask(task, new Error('the connections are closed'));
-    const queued = counts.pending > connections;
-    if (counts.pending > connections + max_waiting || (queued && counts.bytes > MAX_QUEUED_BYTES))
-      return rejectTask(task, queueFull());
-    timer ??= setInterval(checkDeadlines, CHECK_MS);
-    (task.statement.heavy ? searches : others).add(task);
-  };
-  const run = (settings: string | undefined, statement: Statement, values: readonly unknown[], call: Call) =>
-    runTask({ statement, values, settings, counts }, call, start);
 
   return {
-    query: (statement, values, call) => run(undefined, statement, values, call),
-    queryWith: run,
+    query(statement, values, call, settings) {
+      return new Promise((resolve, reject) => {
+        const task = createTask({ statement, values, settings, call, counts, resolve, reject });
+        // Its call is aborted already.
+        if (task.settled) return;
+        if (closing) return rejectTask(task, new Error('the connections are closed'));
+        const queued = counts.pending > connections;
+        if (counts.pending > connections + max_waiting || (queued && counts.bytes > MAX_QUEUED_BYTES))
+          return rejectTask(task, queueFull());
+        timer ??= setInterval(checkDeadlines, CHECK_MS);
+        (statement.heavy ? searches : others).add(task);
+      });
+    },
     stats() {
       const { open, busy } = slots.stats();
       return { connections: { open, busy, max: connections }, queue_length: Math.max(0, counts.pending - busy) };
@@ -124,7 +124,7 @@ export function openConnections(options: ConnectionOptions): Database {
 }
 
 /** A concurrency limit with one queue for each caller. The callers are served round-robin, so one cannot hold up the others. */
-function createFairQueue(limit: number, acquire_timeout_ms: number, start: (task: Task) => void) {
+function createFairQueue(limit: number, acquire_timeout_ms: number, slots: ConnectionSlots) {
   let running = 0;
   /** The queue of each caller, in the order in which callers are served. */
   const queues = new Map<string, Task[]>();
@@ -132,7 +132,7 @@ function createFairQueue(limit: number, acquire_timeout_ms: number, start: (task
   const run = (task: Task) => {
     running++;
     task.limit = fairQueue;
-    start(task);
+    slots.assign(task, task.queuedAt);
   };
   const fairQueue = {
     /** Starts the task as soon as the limit allows. The task must then be ended with `endTask`. */

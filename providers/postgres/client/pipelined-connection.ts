@@ -23,11 +23,8 @@ export interface TaskCounts {
   bytes: number;
 }
 
-/**
- * One statement from the queue to its answer, in a transaction of its own if it has settings. Times are values of
- * `performance.now()`. A record without closures: docs/benchmarks.md.
- */
-export interface Task {
+/** One statement, in a transaction of its own if it has settings. */
+interface TaskInput {
   readonly statement: Statement;
   readonly values: readonly unknown[];
   /** SQL that runs first in the same transaction; undefined: the statement is its own transaction. */
@@ -36,6 +33,13 @@ export interface Task {
   readonly counts: TaskCounts;
   readonly resolve: (rows: Row[]) => void;
   readonly reject: (error: unknown) => void;
+}
+
+/**
+ * One statement from the queue to its answer. Times are values of `performance.now()`. A record without closures:
+ * docs/benchmarks.md.
+ */
+export interface Task extends TaskInput {
   /** The concurrency limit that counts the task; undefined: not started, or ended. */
   limit: { ended(): void } | undefined;
   /** Ends listening for the abort of the call. */
@@ -54,40 +58,30 @@ export interface Task {
   cancelExposed: boolean;
 }
 
-/**
- * Starts a task unless its call is already aborted. An abort rejects the promise at once.
- */
-export function runTask(
-  input: Pick<Task, 'statement' | 'values' | 'settings' | 'counts'>,
-  call: Call,
-  start: (task: Task) => void,
-): Promise<Row[]> {
-  return new Promise((resolve, reject) => {
-    const { statement, values, settings, counts } = input;
-    const task: Task = {
-      statement,
-      values,
-      settings,
-      call,
-      counts,
-      resolve,
-      reject,
-      limit: undefined,
-      stopListening: () => {},
-      settled: false,
-      queuedAt: 0,
-      startedAt: 0,
-      named: false,
-      sentTimes: 0,
-      begun: false,
-      cancelExposed: false,
-    };
-    counts.pending++;
-    counts.bytes += sizeOf(values);
-    task.stopListening = call.onAbort(() => void isAbandoned(task));
-    if (task.settled) return;
-    start(task);
-  });
+/** Counts a task, and rejects it at once when its call aborts. */
+export function createTask({ statement, values, settings, call, counts, resolve, reject }: TaskInput): Task {
+  const task: Task = {
+    statement,
+    values,
+    settings,
+    call,
+    counts,
+    resolve,
+    reject,
+    limit: undefined,
+    stopListening: () => {},
+    settled: false,
+    queuedAt: 0,
+    startedAt: 0,
+    named: false,
+    sentTimes: 0,
+    begun: false,
+    cancelExposed: false,
+  };
+  counts.pending++;
+  counts.bytes += sizeOf(values);
+  task.stopListening = call.onAbort(() => void isAbandoned(task));
+  return task;
 }
 
 /** Rejects with an `OmpError`. */

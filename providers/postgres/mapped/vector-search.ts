@@ -54,7 +54,7 @@ export function createVectorSearch(options: SearchOptions) {
       if (!filtered) large.set(query.user_id, true);
     }
     const { statement, values } = indexed(wanted);
-    const hits = toHits(await db.queryWith(INDEX_SETTINGS[index.method], statement, values, call));
+    const hits = toHits(await db.query(statement, values, call, INDEX_SETTINGS[index.method]));
     const records = hits.map(({ memory }) => memory);
     const isFull = hits.length >= query.limit || countWithin(records, query.max_bytes) < hits.length;
     return isFull ? hits : all();

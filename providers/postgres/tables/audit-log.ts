@@ -14,13 +14,20 @@ export function insertChangeEntry(
   names: Names,
   bind: Conditions['bind'],
   { action, left }: { readonly action: AuditAction; readonly left?: string | undefined },
-  { caller, requestId }: Call,
+  call: Call,
 ): string {
-  const [now, app, request] = [new Date().toISOString(), caller.app, requestId].map(bind);
+  const [now, app, request] = changeEntryValues(call).map(bind);
   const [column, value] = left === undefined ? ['', ''] : [', left_scopes', `, ${left}`];
   return `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')}${column})
     select bucket, ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok'${value} from changed`;
 }
+
+/** The values that `insertChangeEntry` binds. */
+export const changeEntryValues = ({ caller, requestId }: Call): readonly unknown[] => [
+  new Date().toISOString(),
+  caller.app,
+  requestId,
+];
 
 export const createAuditLog = (names: Names, run: Run): AuditLog => ({
   async record(entries, call) {

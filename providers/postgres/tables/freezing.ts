@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Call, Freeze, Freezing } from '#provider';
+import type { Run } from '../client/connections.ts';
 import { FROZEN } from '../postgres-errors.ts';
-import type { Runners } from './ingestion-queue.ts';
 import type { Names } from './names.ts';
 
 /** Of a frozen store: its presence is the freeze, and its argument says since when and by whom. */
@@ -23,14 +23,14 @@ export const toFreeze = (row: { readonly state?: unknown } | undefined): Freeze 
  * change comes wholly before the freeze or not at all. Without the trigger a change costs what it did. On Citus each shard gets it.
  * It does not reject what changes no field of a memory: vectors of the ingestion queue or of a re-embed, and the flag `large`.
  */
-export function createFreezing(names: Names, { run, runWith }: Runners): Freezing {
+export function createFreezing(names: Names, run: Run): Freezing {
   const { memories, schema, distributed } = names;
   const begin = `set local lock_timeout = ${LOCK_MS}; ${distributed ? 'set local citus.enable_unsafe_triggers = on;' : ''}`;
   // Before the transaction has an id, so that those of all changes that it waits for are lower.
   const lock = `lock table ${memories} in share row exclusive mode;`;
   const current = async (call: Call) => toFreeze((await run(freezeText(names), [], call))[0]);
   // Citus takes the text of a statement about triggers as it is, so that it has to be alone.
-  const change = (settings: string, text: string, call: Call) => runWith(`${begin} ${settings}`, text, [], call);
+  const change = (settings: string, text: string, call: Call) => run(text, [], call, `${begin} ${settings}`);
   return {
     current,
     async freeze({ by }, call) {

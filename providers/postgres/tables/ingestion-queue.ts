@@ -9,20 +9,10 @@ import { shardsWith } from './shards.ts';
 /** Never aborted, because the outcome must be known. The connections limit the time. */
 const CALL = backgroundCall('ingestion', new AbortController().signal);
 
-export interface Runners {
-  readonly run: Run;
-  /** The same in a transaction with settings. */
-  readonly runWith: (settings: string, ...input: Parameters<Run>) => ReturnType<Run>;
-}
-
 const LEASE_SECONDS = 20;
 
 /** `lease`: seconds until a claim expires. It is renewed in the background. */
-export function createQueue(
-  names: Names,
-  { run, runWith }: Runners,
-  lease = LEASE_SECONDS,
-): Omit<IngestionQueue, 'deferred'> {
+export function createQueue(names: Names, run: Run, lease = LEASE_SECONDS): Omit<IngestionQueue, 'deferred'> {
   const send = (text: string, ...values: unknown[]) => run(text, values, CALL);
   return {
     async claim() {
@@ -33,7 +23,7 @@ export function createQueue(
       const shard = shards[Math.floor(Math.random() * shards.length)];
       const buckets = shard ? [shard] : [];
       const claimed =
-        shards.length > 0 ? await runWith(CUSTOM_PLAN, claimText(names), [token, lease, ...buckets], CALL) : [];
+        shards.length > 0 ? await run(claimText(names), [token, lease, ...buckets], CALL, CUSTOM_PLAN) : [];
       // Rows without a content have their vector already.
       const rows = claimed.filter(({ content }) => content !== null) as unknown as QueuedMemory[];
       // If renewing fails for long, another gateway embeds the memories a second time, which is harmless.

@@ -15,7 +15,7 @@ import {
 } from '#provider';
 import { rememberStatements, type Statement } from '../client/connections.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
-import { insertChangeEntry } from './audit-log.ts';
+import { changeEntryValues, insertChangeEntry } from './audit-log.ts';
 import {
   type Conditions,
   conditions,
@@ -111,6 +111,8 @@ export function createStatements(names: Names, audited: boolean, statement = rem
     if (vector === 'later') return { after: enqueue(names), columns: columnsOf(names, `'queued'`) };
     return { after: clearQueue(names), columns: columnsOf(names, 'null') };
   };
+  /** The inserts without a key, by the status of their memories. Making one takes a twentieth of the processor time of an add. */
+  const inserts = new Map<Memory['status'], Statement>();
   /** A change and its audit entry are one statement, so both or neither are kept. */
   const change = ({ bind, values }: Conditions, wanted: Change): Query => {
     const { action, call, first, text, after, columns = '1', row = 'id, user_id, scope', left } = wanted;
@@ -158,15 +160,20 @@ export function createStatements(names: Names, audited: boolean, statement = rem
     /** Returns a row if it inserted one. */
     insert(insert: Insert, call: Call): Query {
       const { memory, key } = insert;
+      const inserted = insertedValues(insert);
+      const known = key ? undefined : inserts.get(memory.status);
+      if (known) return { statement: known, values: audited ? [...inserted, ...changeEntryValues(call)] : inserted };
       const where = conditions();
-      where.values.push(...insertedValues(insert));
+      where.values.push(...inserted);
       const text = `insert into ${names.memories} (${insertedColumns(names)})
          select $1::int2, $2::text, $3::text, $4::text, $5::text, $6::text[], $7::jsonb, $8::float8, $9::timestamptz, $9::timestamptz,
            $10::timestamptz, $11::timestamptz, $12::text[], $13::jsonb, $14::bigint[], $15::${names.halfvec},
            exists (select from ${names.largeUsers} where ${inShard(names)} and user_id = $3) ${key ? 'from claimed where memory_id = $2' : ''}`;
       const first = key && claimKey(names, where.bind, key, [memory]);
       const after = memory.status === 'queued' ? enqueue(names) : undefined;
-      return change(where, { action: 'add', call, first, text, after });
+      const made = change(where, { action: 'add', call, first, text, after });
+      if (!key) inserts.set(memory.status, made.statement);
+      return made;
     },
 
     select(ref: Located): Query {

@@ -70,8 +70,10 @@ export const withVectorsIn = (column: string, names: Names): Names => ({
 export const BUCKETS = 2 ** 15;
 
 /** The bucket of a user. Without the secret of the store nobody can tell which users share one. */
-export const bucketOf = (secret: Uint8Array, user_id: string): number =>
-  Number.parseInt(hash('sha256', Buffer.concat([secret, Buffer.from(user_id)])).slice(0, 4), 16) % BUCKETS;
+export const bucketOf =
+  (secret: Uint8Array) =>
+  (user_id: string): number =>
+    Number.parseInt(hash('sha256', Buffer.concat([secret, Buffer.from(user_id)])).slice(0, 4), 16) % BUCKETS;
 
 /** The same in SQL. Both arguments are SQL. */
 export const bucketSql = (secret: string, user_id: string): string => {
@@ -85,7 +87,7 @@ export const ID_WITH_BUCKET = /^mem_[0-9A-HJKMNP-TV-Z]{26}([0-9A-HJKMNP-TV-Z]{3}
 
 /** The id of a new memory in this bucket. `id`: unique already. */
 export const withBucket = (id: string, bucket: number): string =>
-  id + [bucket >> 10, (bucket >> 5) & 31, bucket & 31].map((digit) => DIGITS[digit]).join('');
+  `${id}${DIGITS[bucket >> 10]}${DIGITS[(bucket >> 5) & 31]}${DIGITS[bucket & 31]}`;
 
 /** The bucket that an id names; undefined: it was made elsewhere, or before there were buckets. */
 export function bucketIn(id: string): number | undefined {
@@ -97,5 +99,5 @@ export function bucketIn(id: string): number | undefined {
 export const withBuckets = (names: Names, secret: Uint8Array, distributed: boolean): Names => ({
   ...names,
   distributed,
-  bucketOf: (user_id) => bucketOf(secret, user_id),
+  bucketOf: bucketOf(secret),
 });

@@ -31,7 +31,7 @@ import { shardOf } from './conditions.ts';
 import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
-import { backlogOf, createQueue, type Runners } from './ingestion-queue.ts';
+import { backlogOf, createQueue } from './ingestion-queue.ts';
 import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Located, type Query, type Statements } from './memory-statements.ts';
 import { bucketIn, type Names, withBucket } from './names.ts';
@@ -49,9 +49,7 @@ export async function openTables(
   const statement = rememberStatements();
   const statements = createStatements(names, audit !== undefined, statement);
   const send = (query: Query, call: Call) => db.query(query.statement, query.values, call);
-  const run: Run = (text, values, call) => db.query(statement(text), values, call);
-  const runWith: Runners['runWith'] = (settings, text, values, call) =>
-    db.queryWith(settings, statement(text), values, call);
+  const run: Run = (text, values, call, settings) => db.query(statement(text), values, call, settings);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const readReplica = replica && openReadReplica({ primary: db, replica, log });
   // The replica must show what the list of large users says.
@@ -65,11 +63,9 @@ export async function openTables(
 
   const model = embedder?.model ?? null;
   const later = embedder !== undefined && options.ingestion === 'async';
-  const ingestion = embedder && { deferred: later, ...createQueue(names, { run, runWith }) };
-  const keywordsOf = async ({ user_id, content }: Pick<Memory, 'user_id' | 'content'>, call: Call) =>
-    toKeys(user_id, await analyseLater(content, call));
+  const ingestion = embedder && { deferred: later, ...createQueue(names, run) };
   const insertOf = async ({ input, vector, key }: AddRequest, call: Call): Promise<Insert> => {
-    const keywords = await keywordsOf(input, call);
+    const keywords = toKeys(input.user_id, await analyseLater(input.content, call));
     const { id, created_at } = newIdentity();
     const bucket = names.bucketOf(input.user_id);
     const identity = { id: withBucket(id, bucket), created_at };
@@ -86,7 +82,7 @@ export async function openTables(
   const provider: Provider = {
     name: PROVIDER,
     capabilities: capabilitiesOf(ranking),
-    check: (_, vector) => requireHalf(vector),
+    check: requireHalf,
     async add(request, call) {
       const insert = await insertOf(request, call);
       return (await send(statements.insert(insert, call), call)).length > 0 ? insert.memory : undefined;
@@ -109,7 +105,7 @@ export async function openTables(
       }
       requireFits(current, patch, max_bytes);
       const { content } = patch;
-      const keywords = content === undefined ? undefined : await keywordsOf({ ...current, content }, call);
+      const keywords = content === undefined ? undefined : toKeys(current.user_id, await analyseLater(content, call));
       // Without a new content the ingestion queue stays as it is.
       const fresh = keywords ? (later ? ('later' as const) : vector) : null;
       const bucket = shardOf(names, current.user_id);
@@ -131,9 +127,9 @@ export async function openTables(
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
     ...createUserVerbs(names, run, audit !== undefined),
-    ...createExport(names, run, { model, later, audited: audit !== undefined, keywordsOf }),
+    ...createExport(names, run, { model, later, audited: audit !== undefined }),
     ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded), webhooks }),
-    freezing: createFreezing(names, { run, runWith }),
+    freezing: createFreezing(names, run),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
     ping: async (call) => void (await run('select 1', [], call)),

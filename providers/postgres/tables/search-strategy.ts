@@ -28,19 +28,18 @@ export interface SearchOptions {
 /** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
 export function createTableSearch({ db, names, statement, ranking, largeUsers }: SearchOptions) {
   const toStatement = searchStatements(names, ranking);
-  const heavy = (text: string) => ({ heavy: true, ...statement(text) });
   // The workers of Citus get them too.
   const propagated = names.distributed ? `set local citus.propagate_set_commands = 'local'; ` : '';
-  const runWith = (settings: string, ...[text, values, call]: Parameters<Run>) =>
-    db.queryWith(propagated + settings, heavy(text), values, call);
-  const runLarge: Run = (...query) => runWith(LARGE_USER_SETTINGS, ...query);
+  const run: Run = (text, values, call, settings) =>
+    db.query({ heavy: true, ...statement(text) }, values, call, settings && propagated + settings);
+  const runLarge: Run = (text, values, call) => run(text, values, call, LARGE_USER_SETTINGS);
   const rarityOf = createRarity(names, runLarge);
   const countMatching = createMatchCount(names, runLarge);
 
   return async (query: SearchQuery, call: Call): Promise<Row[]> => {
     const rank = async (way: Partial<Search>, settings?: string): Promise<Row[]> => {
       const { text, values } = toStatement({ query, ...way });
-      const rows = await (settings ? runWith(settings, text, values, call) : db.query(heavy(text), values, call));
+      const rows = await run(text, values, call, settings);
       return !way.within && rows.some(({ content }) => content === null)
         ? rank({ ...way, within: 'bytes' }, settings)
         : rows;
@@ -269,11 +268,11 @@ export async function openLargeUsers({
   const move = async (userId: string) => {
     // Every insert reads this table. The lock waits for inserts in progress; later ones see the user here and flag their
     // row. So once the existing rows are flagged, all are.
-    await db.queryWith(
-      `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,
+    await db.query(
       statement(`insert into ${names.largeUsers} (bucket, user_id) values ($1, $2) on conflict do nothing`),
       [storedBucket(names, userId), userId],
       call,
+      `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,
     );
     const { bind, values } = conditions(shardOf(names, userId));
     const isUser = `${inShard(names)} and user_id = ${bind(userId)}`;

@@ -1,6 +1,6 @@
-import { type Call, type ExportedMemory, type ExportPart, type ExportQuery, type Provider, upToBytes } from '#provider';
+import { analyseLater, type Call, type ExportPart, type ExportQuery, type Provider, upToBytes } from '#provider';
 import type { Row, Run } from '../client/connections.ts';
-import { toTextArray } from '../values.ts';
+import { toKeys, toTextArray } from '../values.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, inShards } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
@@ -14,8 +14,6 @@ interface TransferOptions {
   readonly later: boolean;
   /** Whether each memory that is stored gets an audit entry, in the statement that stores it. */
   readonly audited: boolean;
-  /** Keys of a content's terms. */
-  keywordsOf(memory: ExportedMemory['memory'], call: Parameters<Run>[2]): Promise<number[]>;
 }
 
 /** Columns that are stored as they are, with their types. */
@@ -29,7 +27,7 @@ const COLUMNS = {
 export function createExport(
   names: Names,
   run: Run,
-  { model, later, audited, keywordsOf }: TransferOptions,
+  { model, later, audited }: TransferOptions,
 ): Required<Pick<Provider, 'export' | 'import'>> {
   const columns = Object.keys(COLUMNS).join(', ');
   const stored = `${columns}, ${names.embedding}`;
@@ -120,7 +118,8 @@ export function createExport(
         if (names.distributed && old && old.bucket !== bucket) continue;
         const text = vector && `[${vector.join()}]`;
         const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : null;
-        rows.push({ ...memory, bucket, keywords: await keywordsOf(memory, call), vector: text, left_scopes });
+        const keywords = toKeys(memory.user_id, await analyseLater(memory.content, call));
+        rows.push({ ...memory, bucket, keywords, vector: text, left_scopes });
       }
       const { bind, values } = conditions();
       values.push(
