@@ -106,6 +106,29 @@ describe('[Decision 29] callers take turns', () => {
     expect(answered.indexOf('other')).toBeLessThan(many / 2);
   });
 
+  it('more searches are in flight only while they are quick', async () => {
+    const database = connect();
+    const { pass } = holdDeadlines();
+    pass(1);
+    /** How many searches of one caller are answered before the first of another, which came last. */
+    const ahead = async () => {
+      const answered: string[] = [];
+      const ask = async (id: string) => {
+        await database.query(search, [1], by(id));
+        answered.push(id);
+      };
+      await Promise.all([...Array.from({ length: 10 }, () => ask('one')), ask('other')]);
+      return answered.indexOf('other');
+    };
+    const atFirst = await ahead();
+    const quick = await ahead();
+    const late = database.query(search, [1], by('one'));
+    pass(100);
+    await late;
+    const slow = await ahead();
+    expect([atFirst, quick, slow]).toEqual([3, 5, 3]);
+  });
+
   it('queued searches end at their deadline or when their call is aborted', async () => {
     const database = connect({ acquire_timeout_ms: 1_000 });
     const { pass } = holdDeadlines();

@@ -41,13 +41,13 @@ interface TaskInput {
  */
 export interface Task extends TaskInput {
   /** The concurrency limit that counts the task; undefined: not started, or ended. */
-  limit: { ended(): void } | undefined;
+  limit: { ended(task: Task): void } | undefined;
   /** Ends listening for the abort of the call. */
   stopListening: () => void;
   /** Whether the caller has an answer or has aborted: later results are dropped. */
   settled: boolean;
   queuedAt: number;
-  /** When the server began to work on it: when everything sent before it was answered. */
+  /** When the server began to work on it: when everything sent before it was answered. 0: it did not. */
   startedAt: number;
   /** Whether it was last sent by its name. */
   named: boolean;
@@ -93,7 +93,7 @@ export function rejectTask(task: Task, error: unknown): void {
 export function endTask(task: Task): void {
   const { limit } = task;
   task.limit = undefined;
-  limit?.ended();
+  limit?.ended(task);
 }
 
 /** Rejects and ends a task that is not, or no longer, on its way to the server. */
