@@ -21,6 +21,7 @@ const COMMANDS = {
   unfreeze: async () => moveCommand('unfreeze'),
   verify: async () => moveCommand('verify'),
   reembed: async () => (await import('./cli/reembed.ts')).runReembed,
+  rollback: async () => moveCommand('rollback'),
   restore: async () => (await import('./cli/backup.ts')).runRestore,
   webhooks: async () => (await import('./cli/webhooks.ts')).runWebhooks,
 };

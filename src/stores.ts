@@ -1,5 +1,5 @@
 import type { Embedder, Log, ProviderContext } from '#contract';
-import { auditOptions, embeddingOptions, providerOptions } from './config/config-options.ts';
+import { auditOptions, embeddingOptions, providerOptions, versionOptions } from './config/config-options.ts';
 import { errorInStore } from './config/mounted-stores.ts';
 import { type Config, isBuiltIn, type StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
@@ -40,6 +40,7 @@ export async function openStores(config: Config, { protect, parts, log }: StoreP
       ranking: own.search,
       // The entries of mounted stores are written to the log of the root store.
       audit: name === undefined ? auditOptions(config) : undefined,
+      versions: versionOptions(own),
       data_dir: own.data_dir,
       max_record_bytes: 2 * config.max_request_bytes,
       log,

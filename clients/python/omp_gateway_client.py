@@ -256,11 +256,35 @@ class MemoryClient:
         """Deletes a memory permanently. Raises NotFound, PreconditionFailed."""
         self._send("DELETE", _path(id), headers=_by_id(user_id, if_match))
 
+    def versions(self, id: str, *, user_id: Optional[str] = None, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """The versions of a memory, newest first: `version`, `memory`, `changed`, `current`. Raises NotFound.
+
+        `filters`: limit (of a page).
+        """
+        return self._pages(_path(id) + "/versions", filters, "items", _by_id(user_id))
+
+    def get_version(self, id: str, version: int, *, user_id: Optional[str] = None) -> Dict[str, Any]:
+        """One version of a memory. Raises NotFound."""
+        return self._send("GET", "{}/versions/{}".format(_path(id), version), headers=_by_id(user_id), repeatable=True)
+
+    def restore(
+        self, id: str, version: int, *, user_id: Optional[str] = None, if_match: Optional[str] = None
+    ) -> Memory:
+        """Gives the memory what it had in this version, as a new version. Raises NotFound, PreconditionFailed."""
+        body = {"version": version}
+        return self._send("POST", _path(id) + "/restore", body=body, headers=_by_id(user_id, if_match))
+
+    def purge_versions(self, id: str, *, user_id: Optional[str] = None) -> int:
+        """Deletes the versions before the current one permanently. Returns how many. Raises NotFound."""
+        purged: int = self._send("DELETE", _path(id) + "/versions", headers=_by_id(user_id))["purged"]
+        return purged
+
     def list(self, *, user_id: str, **filters: Any) -> Iterator[Memory]:
         """All memories of a user, newest first.
 
         `filters`: scope (a glob), tag, since, until, limit (of a page). current=True leaves out what is not valid now, or
-        superseded by another memory of its page.
+        superseded by another memory of its page. origin="key:NAME" or "via:mcp" leaves out what others wrote last; untrusted=False
+        what untrusted keys wrote, and with untrusted=True that supersedes too.
         """
         return self._pages("/memories", {"user_id": user_id, **filters}, "items")
 
@@ -269,7 +293,8 @@ class MemoryClient:
         return self._send("GET", "/memories", query={"user_id": user_id, **filters}, repeatable=True)
 
     def search(self, q: str, *, user_id: Users, **options: Any) -> "Results":
-        """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current.
+        """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current,
+        origin and untrusted (as in `list`).
 
         current=True leaves out what is not valid now, or superseded by another of the 100 best hits. Otherwise a result has the
         ids of the results that supersede it as `x-superseded-by`.
@@ -278,7 +303,10 @@ class MemoryClient:
         return Results(self._send("GET", "/memories/search", query=query, repeatable=True))
 
     def context(self, query: str, *, user_id: Users, **options: Any) -> Dict[str, Any]:
-        """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score."""
+        """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score, origin.
+
+        untrusted=True includes what untrusted keys wrote, marked with `[untrusted]`.
+        """
         ids = user_id if isinstance(user_id, str) else list(user_id)
         return self._send("POST", "/context", body={"query": query, "user_id": ids, **options}, repeatable=True)
 
@@ -322,12 +350,28 @@ class MemoryClient:
         deleted: int = self._send("DELETE", path)["deleted"]
         return deleted
 
+    def rollback(self, user_id: str, since: str, **fields: Any) -> Iterator[Dict[str, Any]]:
+        """Undoes what was written to the memories of a user since a time; each page that is read undoes what it names.
+
+        `fields`: until, key (the name of a key, or "" for callers without one), limit (of a page), dry_run=True only says what
+        would be done. Yields `{"id", "action", "reason", "version", "memory"}`.
+        """
+        path = "/users/{}/rollback".format(urllib.parse.quote(user_id, safe=""))
+        cursor = None
+        while True:
+            body = {"since": since, **fields, **({} if cursor is None else {"cursor": cursor})}
+            page = self._send("POST", path, body=body, repeatable=True)
+            yield from page["items"]
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return
+
     def keys(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The keys of the gateway, newest first. Needs a key with the grant admin:*. `filters`: limit (of a page)."""
         return self._pages("/keys", filters, "items")
 
     def create_key(self, name: str, grants: Sequence[str], **fields: Any) -> Dict[str, Any]:
-        """Makes a key; its `key` is the key itself, in no other answer. `fields`: users, expires_at."""
+        """Makes a key; its `key` is the key itself, in no other answer. `fields`: users, expires_at, untrusted."""
         return self._send("POST", "/keys", body={"name": name, "grants": [*grants], **fields})
 
     def revoke_key(self, id: str) -> Dict[str, Any]:
@@ -409,10 +453,12 @@ class MemoryClient:
                 results.append({"error": {"code": error.code, "message": str(error)}})
         return results
 
-    def _pages(self, path: str, query: Mapping[str, Any], field: str) -> Iterator[Dict[str, Any]]:
+    def _pages(
+        self, path: str, query: Mapping[str, Any], field: str, headers: Optional[Mapping[str, str]] = None
+    ) -> Iterator[Dict[str, Any]]:
         query = dict(query)
         while True:
-            page = self._send("GET", path, query=query, repeatable=True)
+            page = self._send("GET", path, query=query, headers=headers, repeatable=True)
             yield from page[field]
             if page.get("next_cursor") is None:
                 return

@@ -34,7 +34,8 @@ import { createFreezing } from './freezing.ts';
 import { createKeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
 import { Options } from './memory-options.ts';
-import { createUser, type Home, type User } from './user.ts';
+import { createUser, type User } from './user.ts';
+import { createVersions, type Home, replacedVersions } from './versions.ts';
 import { createWebhookStore } from './webhooks.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
@@ -42,7 +43,10 @@ export default defineProvider({
   specVersion: 1,
   name: 'memory',
   options: Options,
-  async open({ scopes }, { embedder, ranking, audit, max_record_bytes = MAX_RECORD_BYTES }): Promise<Provider> {
+  async open(
+    { scopes },
+    { embedder, ranking, audit, versions, max_record_bytes = MAX_RECORD_BYTES },
+  ): Promise<Provider> {
     // Without scopes, callers with restricted scopes could not read the entries.
     const log = audit && scopes === 'native' ? createAuditLog(audit) : undefined;
     const feed = log && audit && createChangeFeed(audit);
@@ -86,7 +90,8 @@ export default defineProvider({
       const memories = items.map(({ input, vector }, i) => {
         const memory = newRecord(input, model);
         const user = userOf(input.user_id);
-        homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
+        const entry = user.add(memory, { vector, terms: terms[i] as string[] });
+        homes.set(memory.id, { user, entry, version: 1, before: [] });
         recordAudit('add', memory, call);
         return memory;
       });
@@ -118,6 +123,7 @@ export default defineProvider({
         requireThawed();
         const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
         const old = home.entry.memory;
+        Object.assign(home, replacedVersions(home, versions));
         home.user.replace(home.entry, memory, content);
         recordAudit('update', memory, call, old);
         return memory;
@@ -149,7 +155,10 @@ export default defineProvider({
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),
-      ...createExport({ homes, userOf, recordAudit, requireThawed }),
+      ...createExport({ homes, userOf, recordAudit, requireThawed, versions }),
+      ...(versions && {
+        versions: createVersions({ options: versions, homes, homeOf, note, requireThawed }),
+      }),
       async erase({ user_id }, call) {
         requireThawed();
         let count = 0;
@@ -201,6 +210,7 @@ const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): Pr
   max_list_scan: null,
   consistency_tokens: false,
   etags: true,
+  origins: true,
   explain: true,
 });
 

@@ -1,12 +1,22 @@
-import type { Call, ExportedMemory, Memory, Provider } from '#provider';
-import { analyseLater, upToBytes } from '#provider';
-import type { Home, User } from './user.ts';
+import {
+  analyseLater,
+  type Call,
+  type ExportedMemory,
+  type Memory,
+  type MemoryVersion,
+  type Provider,
+  recordBytes,
+  type VersionOptions,
+} from '#provider';
+import type { User } from './user.ts';
+import { type Home, importedVersions, versionsOf } from './versions.ts';
 
 interface Store {
   readonly homes: Map<string, Home>;
   userOf(user_id: string): User;
   recordAudit(action: 'import', memory: Memory, call: Call, old?: Memory): void;
   requireThawed(): void;
+  readonly versions: VersionOptions | undefined;
 }
 
 /** Moves memories out of a store and into it, as they are. */
@@ -15,32 +25,52 @@ export const createExport = ({
   userOf,
   recordAudit,
   requireThawed,
+  versions: kept,
 }: Store): Required<Pick<Provider, 'export' | 'import'>> => ({
-  async export({ after = '', ids, user_id, since = '', vectors, limit, max_bytes }) {
+  async export({ after = '', ids, user_id, since = '', vectors, versions, limit, max_bytes }) {
     const matches = ({ entry: { memory } }: Home) =>
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
     const all = ids ? ids.flatMap((id) => homes.get(id) ?? []) : [...homes.values()];
     const page = all.filter(matches).sort(byId).slice(0, limit);
-    const movedOf = ({ user, entry }: Home): ExportedMemory => ({
-      memory: entry.memory,
-      vector: (vectors && user.vector(entry)) || null,
+    const movedOf = (home: Home): ExportedMemory => ({
+      memory: home.entry.memory,
+      vector: (vectors && home.user.vector(home.entry)) || null,
+      ...(versions && kept && { version: home.version, versions: newestWithin(versionsOf(home, kept), max_bytes) }),
     });
-    const items = upToBytes(page.map(movedOf), max_bytes, ({ memory }) => memory);
+    const moved = page.map(movedOf);
+    let bytes = 0;
+    const end = moved.findIndex(({ memory, versions = [] }) => {
+      for (const one of [memory, ...versions.map((version) => version.memory)]) bytes += recordBytes(one);
+      return bytes > max_bytes;
+    });
+    const items = end < 0 ? moved : moved.slice(0, Math.max(1, end));
     return { items, next: items.at(-1)?.memory.id };
   },
   async import({ items, replace }, call) {
     const terms = await Promise.all(items.map(({ memory }) => analyseLater(memory.content, call)));
-    return items.map(({ memory, vector }, i) => {
+    return items.map((item, i) => {
+      const { memory, vector } = item;
       const old = homes.get(memory.id);
       if (old && !(replace && old.entry.memory.user_id === memory.user_id)) return false;
       requireThawed();
       old?.user.remove(old.entry);
       const user = userOf(memory.user_id);
-      homes.set(memory.id, { user, entry: user.add(memory, { vector, terms: terms[i] as string[] }) });
+      const entry = user.add(memory, { vector, terms: terms[i] as string[] });
+      homes.set(memory.id, { user, entry, ...importedVersions(item, old, kept) });
       recordAudit('import', memory, call, old?.entry.memory);
       return true;
     });
   },
 });
+
+/** Versions from the start that fit into `maxBytes`. */
+function newestWithin(versions: readonly MemoryVersion[], maxBytes: number): readonly MemoryVersion[] {
+  let bytes = 0;
+  const end = versions.findIndex(({ memory }) => {
+    bytes += recordBytes(memory);
+    return bytes > maxBytes;
+  });
+  return end < 0 ? versions : versions.slice(0, end);
+}
 
 const byId = (a: Home, b: Home): number => (a.entry.memory.id < b.entry.memory.id ? -1 : 1);

@@ -20,6 +20,7 @@ import {
   visibleMatcher,
   weights,
   withinMatcher,
+  writtenMatcher,
 } from '#provider';
 import { createKeywords, type Visible as VisibleSlots } from './keywords.ts';
 import { createVectors } from './vectors.ts';
@@ -27,12 +28,6 @@ import { createVectors } from './vectors.ts';
 export interface Entry {
   memory: Memory;
   readonly slot: number;
-}
-
-/** An entry with its user. */
-export interface Home {
-  readonly user: User;
-  readonly entry: Entry;
 }
 
 /** The search index of a content. */
@@ -103,6 +98,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       const cosines = vector && vectors?.cosines(vector, slots);
       const visible = query.within === null && !query.outside ? entries : inside(entries, query);
       const coverages = keywords.coverages(terms, slots, visible === entries ? undefined : slotsOf(visible, slots));
+      const isWanted = writtenMatcher(query.written);
       const hits: SearchHit[] = [];
       for (const { memory, slot } of visible) {
         const cosine = Math.max(0, cosines?.[slot] ?? 0);
@@ -110,7 +106,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
         const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * coverage));
         // Without vectors, a memory that shares no term with the query is no hit.
         if (score === 0 && ranking.mode === 'keyword') continue;
-        if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query))
+        if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query) && isWanted(memory))
           hits.push({ memory, score, ...(query.explain && { parts: { cosine, coverage, weights: weight } }) });
       }
       return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
@@ -195,10 +191,12 @@ const isShort = ({ content }: Memory, { max_content_bytes: most }: SearchQuery):
 const hasTags = ({ tags }: Memory, queryTags: readonly string[]): boolean =>
   queryTags.every((tag) => tags.includes(tag));
 
-function filter({ scope, tags, ...visible }: ListQuery): (memory: Memory) => boolean {
+function filter({ scope, tags, written, ...visible }: ListQuery): (memory: Memory) => boolean {
   const admits = visibleMatcher(visible);
-  if (scope === undefined) return (memory) => hasTags(memory, tags) && admits(memory.scope);
+  const isWanted = writtenMatcher(written);
+  const fits = (memory: Memory) => hasTags(memory, tags) && admits(memory.scope) && isWanted(memory);
+  if (scope === undefined) return fits;
   const prefix = typeof scope === 'string' ? literalPrefix(scope) : undefined;
   const matches = withinMatcher([scope].flat());
-  return (memory) => inScope(memory, prefix) && hasTags(memory, tags) && matches(memory.scope) && admits(memory.scope);
+  return (memory) => inScope(memory, prefix) && matches(memory.scope) && fits(memory);
 }

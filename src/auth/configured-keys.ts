@@ -54,6 +54,8 @@ export const configuredKeySchema = z.strictObject({
   users: z.array(keyUserSchema).min(1, 'must name a user; omit it to allow all').optional(),
   grants: z.array(keyGrantSchema).min(1, 'must contain a grant, such as read:coding/*'),
   expires_at: expirySchema.optional(),
+  /** Whether what it writes is marked. */
+  untrusted: z.boolean().optional(),
 });
 export type ConfiguredKey = z.output<typeof configuredKeySchema>;
 

@@ -87,18 +87,23 @@ function rejectionOf({ hash, revoked, expires }: KeyEntry, key: string): string 
   return expires <= Date.now() ? 'the key has expired' : undefined;
 }
 
-const principalOf = (id: string, { name, users, grants }: Pick<StoredKey, 'name' | 'users' | 'grants'>): Principal => ({
+const principalOf = (
+  id: string,
+  { name, users, grants, untrusted }: Pick<StoredKey, 'name' | 'users' | 'grants' | 'untrusted'>,
+): Principal => ({
   id: `key:${id}`,
   app: name,
   users,
   grants: toGrants(grants),
+  ...(untrusted && { untrusted }),
 });
 
 const toEpoch = (time: string | null): number => (time === null ? Number.POSITIVE_INFINITY : Date.parse(time));
 
-function fromConfiguration({ name, key, users, grants, expires_at }: ConfiguredKey): KeyEntry {
+function fromConfiguration(configuredKey: ConfiguredKey): KeyEntry {
+  const { name, key, users = null, grants, expires_at, untrusted } = configuredKey;
   const { id, hash } = hashedKey(key);
-  const principal = principalOf(id, { name, users: users ?? null, grants });
+  const principal = principalOf(id, { name, users, grants, untrusted });
   return { principal, hash, expires: toEpoch(expires_at ?? null), revoked: false };
 }
 

@@ -27,6 +27,10 @@ export interface TokenVerifier {
   principal(token: string, call: Call): Promise<Principal>;
 }
 
+/** The claim of tokens whose writes are marked (Decision 54). */
+const UNTRUSTED_CLAIM = 'omp_untrusted';
+/** Its values in other tokens; an identity provider may send it as a text. */
+const TRUSTED: readonly unknown[] = [undefined, null, false, 'false'];
 const CLOCK_TOLERANCE_S = 5;
 /** How long a verified token is cached, in milliseconds: it is rejected after this once its signing key is withdrawn. */
 const CACHE_MS = 60_000;
@@ -92,6 +96,7 @@ function principalOf(payload: JWTPayload, { issuer, user_claim, grants_claim, gr
     app: [...sub].slice(0, MAX_APP).join(''),
     users,
     grants: toGrants([...grants, ...words.filter(isGrant)]),
+    ...(!TRUSTED.includes(payload[UNTRUSTED_CLAIM]) && { untrusted: true }),
   };
 }
 

@@ -33,6 +33,7 @@ const COMMANDS = [
   'migrate',
   'reembed',
   'restore',
+  'rollback',
   'unfreeze',
   'verify',
   'webhooks',
@@ -126,6 +127,7 @@ export function helpText(): string {
        omp-gateway export|import FILE ...        memories to a file and back
        omp-gateway migrate|verify ...            move, compare two stores
        omp-gateway freeze|unfreeze ...           stop changes, allow them again
+       omp-gateway rollback USER ...             undo what a key has written
 
 The Open Memory Protocol over HTTP in front of a vector store. Each command has
 its own --help. Documentation: docs/getting-started.md, docs/configuration.md,

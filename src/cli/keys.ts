@@ -35,6 +35,9 @@ Options of create:
                       several times. Without it: every user.
   --expires WHEN      A date (2027-01-01, from 00:00 UTC on), a date-time with
                       offset (2027-01-01T12:00:00Z), or days from now (90d)
+  --untrusted         Mark what it writes, for agents that read what others
+                      wrote, such as web pages. Contexts and tools of agents
+                      leave it out, and it changes only what is marked.
   --print             Store nothing; print the lines for the configuration
 
 Options of all:
@@ -47,6 +50,7 @@ interface KeyRequest {
   readonly users: readonly string[] | null;
   /** ISO 8601, UTC, milliseconds, `Z`. */
   readonly expires_at: string | null;
+  readonly untrusted: boolean;
 }
 
 type KeysArguments =
@@ -61,6 +65,7 @@ const CREATE = {
   grant: { type: 'string', multiple: true },
   user: { type: 'string', multiple: true },
   expires: { type: 'string' },
+  untrusted: { type: 'boolean' },
   print: { type: 'boolean' },
 } satisfies ParseArgsConfig['options'];
 
@@ -89,7 +94,7 @@ function create(args: string[], now: number): KeysArguments {
   if (values.help) return { action: 'help' };
   const [name, extra] = positionals;
   if (name === undefined || extra !== undefined) throw new Mistake('keys create needs one name');
-  const { grant: grants = [], user: users, expires } = values;
+  const { grant: grants = [], user: users, expires, untrusted = false } = values;
   if (grants.length === 0) throw new Mistake(NO_GRANT);
   const expires_at = expires === undefined ? null : readExpiry(expires, now);
   const mistakes = [
@@ -101,7 +106,7 @@ function create(args: string[], now: number): KeysArguments {
       : []),
   ];
   if (mistakes.length > 0 || expires_at === undefined) throw new Mistake(mistakes.join('\n'));
-  const request = { name, grants, users: users ?? null, expires_at };
+  const request = { name, grants, users: users ?? null, expires_at, untrusted };
   const flags = configFlags(values);
   if (!values.print) return { action: 'create', request, flags };
   const [unused] = Object.keys(flags);
@@ -192,12 +197,13 @@ function print(request: KeyRequest, { stdout, stderr }: Terminal): void {
 }
 
 /** A key in the form of the configuration. */
-const toConfigured = ({ name, grants, users, expires_at }: KeyRequest, key: FreshKey): ConfiguredKey => ({
+const toConfigured = ({ name, grants, users, expires_at, untrusted }: KeyRequest, key: FreshKey): ConfiguredKey => ({
   name,
   key: toHashedKey(key),
   grants: [...grants],
   ...(users && { users: [...users] }),
   ...(expires_at !== null && { expires_at }),
+  ...(untrusted && { untrusted }),
 });
 
 /** Keys without their hashes, as JSON. */
@@ -208,7 +214,7 @@ const keysJson = (keys: readonly StoredKey[]): string =>
     2,
   )}\n`;
 
-const HEAD = ['ID', 'NAME', 'STATE', 'GRANTS', 'USERS', 'CREATED', 'EXPIRES', 'LAST USED'];
+const HEAD = ['ID', 'NAME', 'STATE', 'TRUST', 'GRANTS', 'USERS', 'CREATED', 'EXPIRES', 'LAST USED'];
 
 /** Keys as a table. `now` in epoch milliseconds. */
 function keysTable(keys: readonly StoredKey[], now: number): string {
@@ -216,6 +222,7 @@ function keysTable(keys: readonly StoredKey[], now: number): string {
     key.id,
     key.name,
     stateOf(key, now),
+    key.untrusted ? 'untrusted' : 'trusted',
     key.grants.join(' '),
     key.users?.join(' ') ?? 'all',
     ...[key.created_at, key.expires_at, key.last_used_at].map((time) => time?.replace(/\.\d+Z$/, 'Z') ?? 'never'),

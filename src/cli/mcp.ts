@@ -8,7 +8,7 @@ import { ConfigError, type Environment } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { DEFAULT_TOOLS } from '../mcp/names.ts';
-import { overHttp, remoteVerbs } from '../mcp/over-http.ts';
+import { overHttp, remoteCapabilities } from '../mcp/over-http.ts';
 import { inProcess, type UserMemories } from '../mcp/tools.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
@@ -41,6 +41,7 @@ export type OpenStore = (config: Config, log: Log) => Promise<{ readonly gate: G
 interface Opened {
   readonly memories: UserMemories;
   readonly verbs: readonly string[];
+  readonly features: Readonly<Record<string, unknown>>;
   close(): Promise<void>;
 }
 
@@ -64,7 +65,7 @@ export const runMcp = (argv: readonly string[], terminal: Terminal, openStore: O
       const { serveTools } = await import('../mcp/stdio.ts');
       const caller = { memories: () => opened.memories, toError: (thrown: unknown) => shown(thrown, log) };
       const { tools = DEFAULT_TOOLS } = config.mcp;
-      await serveTools({ tools, verbs: opened.verbs }, caller, ({ message }) => log.warn({}, message));
+      await serveTools({ tools, ...opened }, caller, ({ message }) => log.warn({}, message));
     } finally {
       await opened.close();
     }
@@ -77,11 +78,11 @@ const withHome = (env: Environment, flags: Flags): Environment =>
 
 async function remote(options: Parameters<typeof overHttp>[0], log: Log): Promise<Opened> {
   // The gateway may start later.
-  const verbs = await remoteVerbs(options).catch((error: Error) => {
+  const { verbs, features } = await remoteCapabilities(options).catch((error: Error) => {
     log.warn({}, `${options.url} does not answer yet (${error.message}); all tools are offered`);
-    return ['add', 'search', 'get', 'update', 'delete', 'list', 'context'];
+    return { verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context'], features: {} };
   });
-  return { memories: overHttp(options), verbs, close: async () => {} };
+  return { memories: overHttp(options), verbs, features, close: async () => {} };
 }
 
 async function local(config: Config, user_id: string, store: Awaited<ReturnType<OpenStore>>): Promise<Opened> {
@@ -91,8 +92,9 @@ async function local(config: Config, user_id: string, store: Awaited<ReturnType<
     const signal = AbortSignal.any([cancelled, AbortSignal.timeout(config.request_timeout_ms)]);
     return new Call(randomUUID(), principal, signal);
   };
-  const memories = inProcess({ session: gate.session(principal), user_id, callOf });
-  return { memories, verbs: gate.description.verbs, close };
+  const memories = inProcess({ session: gate.session(principal, 'mcp'), user_id, callOf });
+  const { verbs, features } = gate.description;
+  return { memories, verbs, features, close };
 }
 
 /** The error that the agent gets; causes go to standard error. */

@@ -4,7 +4,7 @@ import { type Filters, momentOf } from '../move/store.ts';
 import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
 import { Mistake } from './terminal.ts';
 
-export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze';
+export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze' | 'rollback';
 
 const STORES = `A STORE is
   config              the configured one of this machine (the embedded Postgres
@@ -50,6 +50,7 @@ Options:
   --store NAME        As --from config#NAME
   --vectors           Write the vectors too, so that they need not be computed
                       again for the same embedder
+  --versions          Write the versions of each memory too
 ${FILTERS}
   --restart           Start over
 ${END}`,
@@ -69,6 +70,7 @@ Options:
                       memories that name none
   --column FIELD=COLUMN  Of a CSV file: which column a field is in, such as
                       content=text; may be given several times
+  --versions          Store the versions in the file too
 ${FILTERS}
 ${WRITING}
   --restart           Start over
@@ -103,6 +105,8 @@ Options:
   --report FILE       Where --cutover writes what it compared
                       (default omp-migrate-report.json)
   --progress FILE     Where it went on (default omp-migrate.json)
+  --versions          Copy the versions of each memory too, with --follow those of
+                      later changes; a purge is not followed
   --from A --to B     The same as A B
 ${FILTERS}
   --concurrency N     Requests at a time (1 to 32, default 4)
@@ -128,6 +132,25 @@ ${STORES}
 
 Options:
 ${END}`,
+  rollback: `Usage: omp-gateway rollback USER --since WHEN [--to STORE] [options]
+
+Undoes what was written to the memories of a user in a time: deletes what was
+added, and gives what was changed its version before back, unless somebody else
+has changed it since. Prints what it does with each memory; look at it with
+--dry-run first. Deletes cannot be undone: it names them. After an interruption,
+the same command goes on.
+
+${STORES}
+                      Its key needs the grants write:* and delete:*
+
+Options:
+  --since WHEN        What was written at or after this time (ISO 8601)
+  --until WHEN        And at or before this time (default: until now)
+  --key NAME          Only what this key wrote (or the subject of a token; '':
+                      callers without a key)
+  --dry-run           Change nothing
+  --to STORE          Default: config
+${END}`,
   verify: `Usage: omp-gateway verify A B [options]
 
 Compares all fields of all memories of two stores or files, the number of
@@ -152,14 +175,24 @@ const FILTER_OPTIONS = { user: several, scope: text, tag: several, since: text }
 const WRITING_OPTIONS = { concurrency: text, 'per-minute': text, restart: flag } as const;
 const ALL = { ...COMMON_OPTIONS, ...FILTER_OPTIONS, json: flag } as const;
 const OPTIONS = {
-  export: { ...ALL, from: text, store: text, vectors: flag, restart: flag },
-  import: { ...ALL, ...WRITING_OPTIONS, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
+  export: { ...ALL, from: text, store: text, vectors: flag, versions: flag, restart: flag },
+  import: {
+    ...ALL,
+    ...WRITING_OPTIONS,
+    to: text,
+    'on-conflict': text,
+    'dry-run': flag,
+    format: text,
+    column: several,
+    versions: flag,
+  },
   migrate: {
     ...{ ...ALL, ...WRITING_OPTIONS, from: text, to: text, progress: text },
-    ...{ follow: flag, cutover: flag, mirror: flag, overlap: text, report: text },
+    ...{ follow: flag, cutover: flag, mirror: flag, overlap: text, report: text, versions: flag },
   },
   freeze: { ...COMMON_OPTIONS, json: flag },
   unfreeze: { ...COMMON_OPTIONS, json: flag },
+  rollback: { ...COMMON_OPTIONS, json: flag, since: text, until: text, key: text, to: text, 'dry-run': flag },
   verify: { ...ALL, queries: text, overlap: text },
 } as const;
 const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
@@ -168,6 +201,7 @@ const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
   migrate: ['A', 'B'],
   freeze: ['STORE'],
   unfreeze: ['STORE'],
+  rollback: ['USER'],
   verify: ['A', 'B'],
 };
 /** They may be left out: the store is the configured one, or those of a migration are named by options. */
@@ -181,6 +215,8 @@ export interface MoveRequest {
   readonly names: readonly string[];
   readonly values: Values;
   readonly filters: Filters;
+  /** Of `rollback`. */
+  readonly until: string | undefined;
   readonly concurrency: number;
   readonly perMinute: number | undefined;
   readonly onConflict: OnConflict;
@@ -204,8 +240,9 @@ export function parsed(command: MoveCommand, argv: readonly string[]): MoveReque
   if (values.store !== undefined && String(values.from ?? 'config').startsWith('http')) {
     throw new Mistake('--store is of a configuration; of a gateway, use --scope with the mount of the store');
   }
-  const since = values.since as string | undefined;
-  if (since !== undefined && Number.isNaN(momentOf(since))) throw new Mistake('--since must be an ISO 8601 time');
+  const [since, until] = [timeIn(values, 'since'), timeIn(values, 'until')];
+  if (command === 'rollback' && since === undefined)
+    throw new Mistake('rollback needs --since, the time to go back to');
   const onConflict = (values['on-conflict'] ?? 'skip') as OnConflict;
   if (!['skip', 'replace', 'fail'].includes(onConflict)) {
     throw new Mistake('--on-conflict must be skip, replace or fail');
@@ -225,13 +262,20 @@ export function parsed(command: MoveCommand, argv: readonly string[]): MoveReque
       users: (values.user as string[] | undefined) ?? [],
       scope: values.scope as string | undefined,
       tags: (values.tag as string[] | undefined) ?? [],
-      since: since && new Date(momentOf(since)).toISOString(),
+      since,
       vectors: values.vectors === true,
     },
+    until,
     concurrency: whole(values, 'concurrency', 1, 32) ?? 4,
     perMinute: whole(values, 'per-minute', 1, 10_000_000),
     queries: whole(values, 'queries', 0, 1_000) ?? 20,
   };
+}
+
+function timeIn(values: Values, name: string): string | undefined {
+  const time = values[name] as string | undefined;
+  if (time !== undefined && Number.isNaN(momentOf(time))) throw new Mistake(`--${name} must be an ISO 8601 time`);
+  return time && new Date(momentOf(time)).toISOString();
 }
 
 function whole(values: Values, name: string, min: number, max: number): number | undefined {

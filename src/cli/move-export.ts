@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/export-file.ts';
 import { pagesOf, type Store } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
-import { fromOf, type Run, savedPlace } from './move-run.ts';
+import { fromOf, type Run, savedPlace, withVersions } from './move-run.ts';
 import { memories } from './progress.ts';
 import { escapeControls } from './terminal.ts';
 
@@ -19,7 +19,7 @@ async function exportToFile(path: string, request: MoveRequest, run: Run): Promi
   const { filters, values } = request;
   if (existsSync(path) && !values.restart) throw new Error(`${path} exists; use --restart to replace it`);
   const State = z.object({ place: Place, bytes: z.int().nonnegative() });
-  const saved = savedPlace(`${path}.progress`, [fromOf(request), filters], State);
+  const saved = savedPlace(`${path}.progress`, [fromOf(request), filters, ...withVersions(values)], State);
   const state = values.restart ? undefined : await saved.read();
   const store = await run.open(fromOf(request), 'from');
   const writer = await openWriter(path, headerOf(store, request), state?.bytes);

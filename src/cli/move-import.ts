@@ -7,7 +7,17 @@ import { type Header, readFile } from '../move/export-file.ts';
 import { readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
-import { outcome, PAGE, type Run, requireImport, type SavedPlace, savedPlace, toOf, vectorsText } from './move-run.ts';
+import {
+  outcome,
+  PAGE,
+  type Run,
+  requireImport,
+  type SavedPlace,
+  savedPlace,
+  toOf,
+  vectorsText,
+  withVersions,
+} from './move-run.ts';
 import { memories } from './progress.ts';
 import { Mistake } from './terminal.ts';
 
@@ -107,7 +117,16 @@ const pathOf = ({ names: [path = '-'] }: MoveRequest): string => path;
 /** Where an interrupted import goes on: so many memories after the beginning of the file. */
 function savedPlaceOf(path: string, request: MoveRequest): SavedPlace<number> {
   const { filters, onConflict, values } = request;
-  const question = [path, statSync(path).mtimeMs, toOf(request), filters, onConflict, values.format, values.column];
+  const question = [
+    path,
+    statSync(path).mtimeMs,
+    toOf(request),
+    filters,
+    onConflict,
+    values.format,
+    values.column,
+    ...withVersions(values),
+  ];
   return savedPlace(`${path}.progress`, question, z.int().nonnegative());
 }
 
@@ -137,7 +156,8 @@ async function* read(
   }[(values.format as 'mem0' | 'csv' | undefined) ?? 'own']();
   for await (const line of lines) {
     run.signal.throwIfAborted();
-    yield line as unknown as ExportedMemory;
+    const { version, versions, ...memory } = line as unknown as ExportedMemory;
+    yield values.versions ? { ...memory, version, versions } : (memory as ExportedMemory);
   }
 }
 

@@ -4,7 +4,7 @@ import { pagesOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { Place } from './move-export.ts';
 import { runFollow } from './move-follow.ts';
-import { outcome, type Run, requireImport, savedPlace, vectorsText } from './move-run.ts';
+import { outcome, type Run, requireImport, savedPlace, vectorsText, withVersions } from './move-run.ts';
 import { memories } from './progress.ts';
 import { Mistake } from './terminal.ts';
 
@@ -31,7 +31,7 @@ export async function runMigrate(request: MoveRequest, run: Run): Promise<number
     return runFollow([from, to], request, run);
   }
   const path = (values.progress as string | undefined) ?? 'omp-migrate.json';
-  const saved = savedPlace(path, [from, to, filters], State);
+  const saved = savedPlace(path, [from, to, filters, ...withVersions(values)], State);
   let state: z.output<typeof State> = { started: now() };
   const last = values.restart ? undefined : await saved.read();
   if (last) state = last.place ? last : { ...last, ...state };
@@ -90,5 +90,6 @@ function add(all: Counts, counts: Counts): void {
   all.unchanged += counts.unchanged;
   all.skipped += counts.skipped;
   all.rejections += counts.rejections;
+  all.versions_left_out += counts.versions_left_out;
   all.rejected.push(...counts.rejected);
 }

@@ -30,6 +30,9 @@ export function fromOf({ values }: MoveRequest): string {
 export const toOf = ({ values }: MoveRequest): string => (values.to as string | undefined) ?? 'config';
 export const isStoreName = (name: string): boolean => /^https?:\/\//.test(name) || /^config(?:[:#]|$)/.test(name);
 
+/** What `--versions` adds to the question of a saved place. */
+export const withVersions = ({ versions }: MoveRequest['values']): string[] => (versions ? ['versions'] : []);
+
 /** Memories of one request to read them, and between two saved places. */
 export const PAGE = 500;
 
@@ -59,6 +62,8 @@ export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: R
       ...(skipped > 0 ? [`${number(skipped)} skipped, because their ids are stored with other fields`] : []),
     ];
     terminal.stdout.write(`${parts.join(', ')}.\n`);
+    const { versions_left_out: left } = counts;
+    if (left > 0) report(terminal, `${number(left)} old versions are left out: the target takes no request so large`);
     for (const { id, place, message } of rejected) {
       report(
         terminal,

@@ -9,6 +9,7 @@ import { runExport } from './move-export.ts';
 import { runFreeze } from './move-freeze.ts';
 import { runImport } from './move-import.ts';
 import { runMigrate } from './move-migrate.ts';
+import { runRollback } from './move-rollback.ts';
 import { isStoreName, type Run } from './move-run.ts';
 import { runVerify } from './move-verify.ts';
 import { showProgress } from './progress.ts';
@@ -20,11 +21,12 @@ const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) =>
   migrate: runMigrate,
   freeze: runFreeze,
   unfreeze: runFreeze,
+  rollback: runRollback,
   verify: runVerify,
 };
 
 /**
- * `omp-gateway export`, `import`, `migrate`, `verify`, `freeze` and `unfreeze`. Returns the exit status: 0; 1: it failed, was stopped, or something
+ * `omp-gateway export`, `import`, `migrate`, `verify`, `freeze`, `unfreeze` and `rollback`. Returns the exit status: 0; 1: it failed, was stopped, or something
  * was rejected or differs; 2: wrong arguments.
  */
 export const runMove = (
@@ -107,7 +109,9 @@ function createOpener(
       const own = key === 'from' ? OMP_FROM_KEY : OMP_TO_KEY;
       const store = name.startsWith('http') ? await remote(name, own ?? OMP_KEY) : await local(name);
       opened.push(store);
-      return store;
+      if (!values.versions) return store;
+      if (store.capabilities.features.versions) return { ...store, versions: true };
+      throw new Error(`${store.name} keeps no versions (features.versions is not true); leave out --versions`);
     },
     async close() {
       for (const store of opened) await store.close();

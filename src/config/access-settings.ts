@@ -17,7 +17,8 @@ const auth = z.strictObject({
   keys: configuredKeysSchema.default([]).register(settingFacts, {
     env: 'OMP_AUTH_KEYS',
     description: 'API keys, in addition to those stored in Postgres; in the environment as JSON',
-    allowed: 'keys as "omp-gateway keys create NAME --print" makes them: name, hash of the key, grants, users, expiry',
+    allowed:
+      'keys as "omp-gateway keys create NAME --print" makes them: name, hash of the key, grants, users, expiry, trust',
     secret: true,
     example: [
       { name: 'editor', key: `omp_k3j2h1g0f9e8:sha256:${'0123456789abcdef'.repeat(4)}`, grants: ['read:coding/*'] },

@@ -130,6 +130,9 @@ function vectorsOnly(inputs: ReadonlyMap<string, Input>, where: string): string[
     return value !== undefined && (values.length === 0 || values.includes(value)) ? [each?.name] : [];
   };
   return [
+    ...[...chosen('versions.keep', 'on'), ...chosen('versions.max'), ...chosen('versions.retention_days')].map(
+      (name) => `${name} has no effect ${where}, where no versions are kept`,
+    ),
     ...chosen('search.mode', 'keyword', 'hybrid').map(
       (name) => `${name} must be vector ${where}, which is searched by vectors alone`,
     ),

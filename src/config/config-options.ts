@@ -1,3 +1,4 @@
+import type { VersionOptions } from '#contract';
 import { type Config, isBuiltIn } from './settings.ts';
 
 /** Options of the configured provider. */
@@ -40,6 +41,12 @@ export function rateLimitOptions({ rate_limit, postgres: { url, schema } }: Conf
 export function auditOptions({ audit: { record, retention_days } }: Config) {
   if (record === 'off') return undefined;
   return { retention_days: retention_days === 0 ? null : retention_days };
+}
+
+/** How versions are kept; undefined: they are not. */
+export function versionOptions({ versions: { keep, max, retention_days } }: Config): VersionOptions | undefined {
+  if (keep === 'off') return undefined;
+  return { max, retention_days: retention_days === 0 ? null : retention_days };
 }
 
 /** What webhooks need; undefined: there are none. */

@@ -83,6 +83,29 @@ const store = {
   }),
 };
 
+const KEPT = ['versions.keep', 'on'] as const;
+
+const versions = z.strictObject({
+  keep: z
+    .enum(['on', 'off'])
+    .default('on')
+    .register(settingFacts, {
+      env: 'OMP_VERSIONS',
+      description: 'Whether the versions that changes of memories replace are kept; off: none are kept or shown',
+      except: ['provider', 'pinecone'],
+    }),
+  max: z.int().min(1).max(10_000).default(100).register(settingFacts, {
+    env: 'OMP_VERSIONS_MAX',
+    description: 'Maximum versions of a memory before its current one; the oldest are deleted',
+    only: KEPT,
+  }),
+  retention_days: z.int().min(0).max(36_500).default(365).register(settingFacts, {
+    env: 'OMP_VERSIONS_DAYS',
+    description: 'Days to keep a version after it was replaced; 0: forever',
+    only: KEPT,
+  }),
+});
+
 /** Not checked here: `mounted-stores.ts` reads each store. */
 const stores = z
   .record(z.string(), z.unknown())
@@ -250,7 +273,7 @@ const tracing = z.strictObject({
 /** All settings by group, in the order of help, the tables and the example file. */
 export const GROUPS = {
   Server: server,
-  Stores: { ...store, stores },
+  Stores: { ...store, versions: versions.prefault({}), stores },
   Access: access,
   Limits: limits,
   'Search and embedding': { search: search.prefault({}), embedding: embedding.prefault({}), ingestion },

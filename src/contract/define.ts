@@ -105,12 +105,13 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     async open(options, context) {
       const opened = plain(await spec.open(await parse(options), context));
       requireMembers(name, opened);
-      const { capabilities, audit, keys, webhooks, freezing, ingestion, ...methods } = opened;
+      const { capabilities, audit, keys, webhooks, versions, freezing, ingestion, ...methods } = opened;
       return {
         ...methods,
         ...(audit && { audit: plain(audit) }),
         ...(keys && { keys: plain(keys) }),
         ...(webhooks && { webhooks: plain(webhooks) }),
+        ...(versions && { versions: plain(versions) }),
         ...(freezing && { freezing: plain(freezing) }),
         ...(ingestion && { ingestion: plain(ingestion) }),
         name,
@@ -127,6 +128,8 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
 };
 
 const REQUIRED = ['get', 'ping', 'close'] as const;
+/** Capabilities that are younger than version 1 of the contract. */
+const OPTIONAL: readonly string[] = ['explain', 'origins'] satisfies (keyof ProviderCapabilities)[];
 const SCOPES: readonly unknown[] = ['native', 'tags', 'none'];
 
 /** Throws if the provider lacks what every provider has, or declares what no provider can: a misspelt name would hide a capability. */
@@ -135,7 +138,7 @@ function requireMembers(name: string, provider: ProviderMethods): void {
   if (missing.length > 0)
     throw new Error(`the provider ${name} has no ${missing.join(', ')}, which every provider has`);
   const { capabilities = {} } = provider;
-  const unknown = Object.keys(capabilities).filter((key) => !(key in NO_CAPABILITIES) && key !== 'explain');
+  const unknown = Object.keys(capabilities).filter((key) => !(key in NO_CAPABILITIES) && !OPTIONAL.includes(key));
   if (unknown.length > 0)
     throw new Error(`the provider ${name} declares ${unknown.join(', ')}, which is no capability`);
   const { scopes = 'none' } = capabilities;

@@ -1,11 +1,19 @@
 import type { Vector } from './embedder.ts';
 import type { Memory } from './record.ts';
+import type { MemoryVersion } from './versions.ts';
 
 /** A memory with its vector, as it moves from one store to another. */
 export interface ExportedMemory {
   readonly memory: Memory;
   /** Null: the memory has no vector, or the query did not ask for vectors. */
   readonly vector: Vector;
+  /** The number of the version that `memory` is. Given with `versions`. */
+  readonly version?: number | undefined;
+  /**
+   * Versions before it, newest first: all, or the newest that fit into `max_bytes`. Undefined: the query did not ask for them, or the
+   * store has none.
+   */
+  readonly versions?: readonly MemoryVersion[] | undefined;
 }
 
 export interface ExportQuery {
@@ -19,8 +27,10 @@ export interface ExportQuery {
   readonly since?: string | undefined;
   /** Whether the items have their vectors. Without them, a backend that can leaves them out of what it sends. */
   readonly vectors: boolean;
+  /** Whether the items have their versions. Given only if the provider has versions. */
+  readonly versions?: boolean | undefined;
   readonly limit: number;
-  /** Limit of the result in bytes, as in `ListQuery`. Vectors do not count. */
+  /** Limit of the result in bytes, as in `ListQuery`. Vectors do not count, versions do; those of one memory never exceed it. */
   readonly max_bytes: number;
 }
 

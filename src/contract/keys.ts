@@ -12,6 +12,8 @@ export interface StoredKey {
   readonly users: readonly string[] | null;
   /** `<action>:<scope glob>`. */
   readonly grants: readonly string[];
+  /** Whether what it writes is marked as untrusted (Decision 54). Absent: no. */
+  readonly untrusted?: boolean | undefined;
   /** All times ISO 8601, UTC, milliseconds, `Z`. */
   readonly created_at: string;
   readonly expires_at: string | null;

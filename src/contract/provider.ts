@@ -8,25 +8,11 @@ import type { Freezing } from './freeze.ts';
 import type { KeyClaim, KeyQuery, KeyUse } from './idempotency.ts';
 import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
-import type { Memory, MemoryPatch, NewMemory, Visible } from './record.ts';
+import type { Written } from './origin.ts';
+import type { Memory, MemoryPatch, NewMemory, Ref, Visible } from './record.ts';
 import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
+import type { VersionOptions, VersionStore } from './versions.ts';
 import type { WebhookStore } from './webhooks.ts';
-
-/**
- * Identifies one record for a caller: a record of another user or outside the allowed scopes counts as absent. `users` and
- * `within` are required, since an optional filter would be forgotten. A provider applies them in the backend's query if it
- * can, so that update and delete act on the record that they checked.
- */
-export interface Ref extends Visible {
-  readonly id: string;
-  /** The owner must be one of these; null: any user. */
-  readonly users: readonly string[] | null;
-  /**
-   * An update or a delete throws `versionChanged` unless the `updated_at` of the record is one of these, checked in the same
-   * step as the change. Other methods ignore them. Undefined: any. Given only if `etags`.
-   */
-  readonly versions?: readonly string[] | undefined;
-}
 
 /** A position in a user's list: the last returned record. Works on every backend and survives inserts and deletes. */
 export interface Position {
@@ -46,6 +32,7 @@ export interface ListQuery extends Visible {
   /** Bounds of `created_at`, both inclusive. */
   readonly since?: string;
   readonly until?: string;
+  readonly written?: Written | undefined;
   /** Only records after this one in list order. */
   readonly after?: Position;
   readonly limit: number;
@@ -72,6 +59,8 @@ export interface SearchQuery extends Visible {
   /** Plain string prefix of the scope. Unscoped records never match. */
   readonly scope?: string;
   readonly tags: readonly string[];
+  /** Like `scope` and `tags`, it decides which records are hits, not which count for the rarity of terms. */
+  readonly written?: Written | undefined;
   readonly limit: number;
   /** Limit of the result in bytes, as in `ListQuery`. */
   readonly max_bytes: number;
@@ -124,6 +113,10 @@ export interface ProviderCapabilities {
   readonly consistency_tokens: boolean;
   /** Whether the provider supports `Ref.versions`, also against concurrent changes through another gateway. */
   readonly etags: boolean;
+  /** Whether `list` and `search` support `written`; absent: no. */
+  readonly origins?: boolean;
+  /** False: memories keep no `ORIGIN`. Set by the gateway. */
+  readonly stamped?: false;
   /** Whether `search` supports `explain`; absent: no. */
   readonly explain?: boolean;
 }
@@ -225,7 +218,8 @@ export interface Provider {
   export?(query: ExportQuery, call: Call): Promise<ExportPart>;
   /**
    * Stores memories with their ids and times, and returns for each whether it did. It does not if the id exists: without
-   * `replace` in any case, with it if the id belongs to another user.
+   * `replace` in any case, with it if the id belongs to another user. A provider with versions keeps what it replaces with another
+   * record, adds the versions that come along where it has none of their numbers, and goes on counting from the higher number.
    */
   import?(request: ImportRequest, call: Call): Promise<boolean[]>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */
@@ -240,6 +234,8 @@ export interface Provider {
   changes?(query: ChangesQuery, call: Call): Promise<ChangePart>;
   /** Seconds for which an open transaction has held the feed of changes back; 0: none does. */
   changesHeld?(call: Call): Promise<number>;
+  /** Present when versions of memories are kept. */
+  readonly versions?: VersionStore;
   /** Present when the store can be frozen. */
   readonly freezing?: Freezing;
   /** Present when this provider stores API keys. */
@@ -287,6 +283,8 @@ export interface ProviderContext {
   readonly ranking: RankingOptions;
   /** Undefined: auditing is off. */
   readonly audit: AuditOptions | undefined;
+  /** Undefined: no versions are kept. */
+  readonly versions?: VersionOptions | undefined;
   /** Folder for durable files of this gateway. A provider creates it if it needs it. */
   readonly data_dir: string;
   /** Largest size (`recordBytes`) of a patched record; unset: `MAX_RECORD_BYTES`. */

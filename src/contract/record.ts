@@ -56,6 +56,22 @@ export interface Visible {
   readonly outside?: readonly string[] | undefined;
 }
 
+/**
+ * Identifies one record for a caller: a record of another user or outside the allowed scopes counts as absent. `users` and
+ * `within` are required, since an optional filter would be forgotten. A provider applies them in the backend's query if it
+ * can, so that update and delete act on the record that they checked.
+ */
+export interface Ref extends Visible {
+  readonly id: string;
+  /** The owner must be one of these; null: any user. */
+  readonly users: readonly string[] | null;
+  /**
+   * An update or a delete throws `versionChanged` unless the `updated_at` of the record is one of these, checked in the same
+   * step as the change. Other methods ignore them. Undefined: any. Given only if `etags`.
+   */
+  readonly versions?: readonly string[] | undefined;
+}
+
 /** Largest size of a record (`recordBytes`), unless a larger request size is configured: then twice that. */
 export const MAX_RECORD_BYTES = 2 * 1024 * 1024;
 /** Maximum characters of a scope, and of a glob over scopes. */

@@ -7,12 +7,14 @@ import {
   OmpError,
   providerError,
   type Ref,
+  type Way,
   type Within,
 } from '#contract';
 import { globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
+import { stamped, untrustedDenied } from './stamping.ts';
 import type { Webhooks } from './webhooks.ts';
 import type { Store } from './with-embedder.ts';
 
@@ -38,6 +40,9 @@ export interface Target {
   readonly versions?: readonly string[] | undefined;
 }
 
+/** What is to be known of one of several stores. Changes go through `Access.store`, which stamps them. */
+export type StoreFacts = Pick<Store, 'name' | 'capabilities' | 'idempotent' | 'versions'>;
+
 /** A record or an audit entry. */
 type OwnedRow = Pick<AuditEntry, 'user_id' | 'scope'>;
 
@@ -48,7 +53,9 @@ type OwnedRow = Pick<AuditEntry, 'user_id' | 'scope'>;
  */
 export class Access implements Resources {
   readonly principal: Principal;
+  /** Changes carry the origin of this caller (`stamped`). */
   readonly store: Store;
+  readonly #store: Store;
   readonly auditQueue: AuditQueue;
   readonly audited: AuditQueue['audited'];
   readonly shares: ReadShares;
@@ -62,9 +69,12 @@ export class Access implements Resources {
   readonly admitsRead: (scope: string | null) => boolean;
   readonly admitsWrite: (scope: string | null) => boolean;
 
-  constructor(principal: Principal, { store, auditQueue, shares, feed, webhooks, log, max_record_bytes }: Resources) {
+  /** `via`: the way in of the session. */
+  constructor(principal: Principal, via: Way, resources: Resources) {
+    const { store, auditQueue, shares, feed, webhooks, log, max_record_bytes } = resources;
     this.principal = principal;
-    this.store = store;
+    this.#store = store;
+    this.store = stamped(store, principal, { via });
     this.auditQueue = auditQueue;
     this.audited = auditQueue.audited;
     this.shares = shares;
@@ -87,11 +97,19 @@ export class Access implements Resources {
     return { user_id: this.mayAccess(user_id) ? user_id : null, memory_id: null, scope };
   }
 
+  /**
+   * The store for changes that bring back what was: they carry this way instead of that of the session. The patch of a restore says
+   * the mark of the version (`stamped`), which is brought back.
+   */
+  through(via: 'restore' | 'rollback', version: number): this['store'] {
+    return stamped(this.#store, this.principal, { via, version });
+  }
+
   /** The store that holds the records of this scope. */
-  readonly storeAt = (scope: string | null): Store => this.store.mounts?.ofScope(scope) ?? this.store;
+  readonly storeAt = (scope: string | null): StoreFacts => this.store.mounts?.ofScope(scope) ?? this.store;
 
   /** The store of an id; undefined: no grant reaches it, so it must not show that it is there. */
-  storeOf(id: string): Store | undefined {
+  storeOf(id: string): StoreFacts | undefined {
     const place = this.store.mounts?.ofId(id);
     if (!place) return this.store.mounts?.root ?? this.store;
     const { read, write, delete: remove } = this.principal.grants;
@@ -135,19 +153,20 @@ export class Access implements Resources {
     const memory = await this.store.get(this.ref(target, null), call);
     if (!memory || !this.mayAccess(memory.user_id)) return notFound();
     recordFacts(facts, memory);
-    return denied();
+    return this.principal.untrusted ? untrustedDenied() : denied();
   }
 
   /** The error for a record that a query with these allowed scopes did not find. */
   async absenceError(within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
-    return within === null ? notFound() : this.accessError(target, call, facts);
+    // For an untrusted caller, memories without the mark count as absent too (`stamped`).
+    return within === null && !this.principal.untrusted ? notFound() : this.accessError(target, call, facts);
   }
 
   mismatch(): OmpError {
     return providerError(this.store.name, 'the backend returned records that do not match the query');
   }
 
-  unsupported(what: string, { name } = this.store): OmpError {
+  unsupported(what: string, { name }: Pick<Store, 'name'> = this.store): OmpError {
     return new OmpError('unsupported_capability', `the provider does not support ${what}`, { provider: name });
   }
 }

@@ -61,10 +61,10 @@ const MAX_TEXT = 1024;
  * The provider writes the entries of these if they succeed, in one transaction with the change. An import has an entry of its own
  * besides those of its memories.
  */
-const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase']);
-/** Changes that belong to no memory. */
+const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase', 'purge']);
+/** Changes that belong to no memory, or to many. */
 const BY_ADMIN: ReadonlySet<AuditAction> = new Set([
-  ...(['create_key', 'revoke_key', 'freeze', 'unfreeze'] as const),
+  ...(['create_key', 'revoke_key', 'freeze', 'unfreeze', 'rollback'] as const),
   ...(['create_webhook', 'delete_webhook', 'resume_webhook', 'rotate_webhook'] as const),
 ]);
 

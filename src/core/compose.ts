@@ -1,7 +1,7 @@
 import type { Embedder, Log, Provider, ProviderCapabilities } from '#contract';
 import { emulateScopes, rejectScopes } from './emulated-scopes.ts';
 import type { Protection } from './telemetry.ts';
-import { rejectUnkept } from './unkept-fields.ts';
+import { dropOrigins, rejectUnkept } from './unkept-fields.ts';
 import { type Store, withEmbedder } from './with-embedder.ts';
 import { withGuard } from './with-guard.ts';
 
@@ -21,12 +21,12 @@ export interface ComposeOptions {
 }
 
 /**
- * All decorators of a provider, innermost first: scopes, if the backend has none; fields that it does not keep, unless it has a
+ * All decorators of a provider, innermost first: no origins, if it keeps no `x-` keys; scopes, if the backend has none; fields that it does not keep, unless it has a
  * check; then errors, deadlines, traces, retries and circuit breaker; then vectors and idempotency. Outside of them `Access` applies
  * the grants of a caller. Called once, at the start. (A read replica is part of the Postgres provider.)
  */
 export const compose = (provider: Provider, { embedder, log, protection, name }: ComposeOptions): Store => {
-  const scopedProvider = withScopes[provider.capabilities.scopes](provider);
+  const scopedProvider = withScopes[provider.capabilities.scopes](dropOrigins(provider));
   const keptProvider = provider.check ? scopedProvider : rejectUnkept(scopedProvider);
   return withEmbedder(withGuard(keptProvider, protection, name), embedder, log);
 };

@@ -2,7 +2,7 @@ import { countTokens, isWithinTokenLimit, setMergeCacheSize } from 'gpt-tokenize
 import type { Memory } from '#contract';
 
 /** What a line shows of a memory. */
-export type Recalled = Pick<Memory, 'content' | 'created_at' | 'source'>;
+export type Recalled = Pick<Memory, 'content' | 'created_at' | 'source'> & { readonly untrusted?: boolean };
 
 export interface LinesRequest {
   /** Best first. */
@@ -49,6 +49,9 @@ const CLOSING = /([<≮﹤＜‹⟨〈〈❮˂])(?=[^\p{L}\p{N}<≮﹤＜‹⟨�
 const toLine = (text: string): string =>
   text.replace(UNSEEN, '').replace(BREAKS, ' ').trim().replace(MARKERS, '\\$1$2\\$3').replace(CLOSING, '\\$1');
 
+/** Before the text of an untrusted key. */
+const UNTRUSTED = '[untrusted] ';
+
 /** Characters of the application's name in a line. */
 const MAX_APP = 32;
 
@@ -86,7 +89,7 @@ export function linesWithin({ memories, budget }: LinesRequest): Lines {
   let steps = MAX_STEPS;
   for (const [position, memory] of memories.entries()) {
     if (rest <= 0) break;
-    const line = `[${lines.length + 1}] ${originOf(memory)}${toLine(memory.content)}`;
+    const line = `[${lines.length + 1}] ${memory.untrusted ? UNTRUSTED : ''}${originOf(memory)}${toLine(memory.content)}`;
     const cost = stepsOf(line);
     if (cost > steps) continue;
     steps -= cost;

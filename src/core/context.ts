@@ -1,7 +1,7 @@
-import type { Call, SearchHit } from '#contract';
+import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, LinesRequest } from './context-lines.ts';
-import { currentHits } from './current.ts';
+import { type Currency, currentHits } from './current.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
@@ -44,18 +44,21 @@ const thread = openThread<LinesRequest, Lines>(
 export async function toContext(
   hits: readonly SearchHit[],
   { budget, min_score = 0 }: ContextOptions,
-  now: Date,
+  currency: Currency,
   call: Call,
 ): Promise<ContextBlock> {
   let characters = MAX_CHARACTERS;
-  const candidates = currentHits(hits, now).filter(({ memory: { content }, score }) => {
+  const candidates = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
     if (score === 0 || score < min_score) return false;
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
   });
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
-  const memories = candidates.map(({ memory: { content, created_at, source } }) => ({ content, created_at, source }));
+  const memories = candidates.map(({ memory }) => {
+    const { content, created_at, source } = memory;
+    return { content, created_at, source, untrusted: isUntrusted(memory) };
+  });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {
     const { memory, score } = candidates[position] as SearchHit;

@@ -1,4 +1,4 @@
-import type { Memory, SearchHit } from '#contract';
+import { isUntrusted, type Memory, type SearchHit } from '#contract';
 import { newestFirst } from '#toolbox';
 
 /** A hit, with the ids of those hits that supersede it. */
@@ -6,23 +6,29 @@ export interface MarkedHit extends SearchHit {
   readonly superseded_by?: readonly string[];
 }
 
-/** Tells which of these memories are current (Decision 12): valid at `now`, and superseded by no other of them. */
-export function currentAmong(memories: readonly Memory[], now: Date): (memory: Memory) => boolean {
-  const time = now.toISOString();
-  const replacements = supersededAmong(memories, time);
+/** What decides which memories are current: the time, and whether memories of untrusted keys supersede others (Decision 54). */
+export interface Currency {
+  readonly now: Date;
+  readonly untrusted: boolean;
+}
+
+/** Tells which of these memories are current (Decision 12): valid now, and superseded by no other of them. */
+export function currentAmong(memories: readonly Memory[], currency: Currency): (memory: Memory) => boolean {
+  const time = currency.now.toISOString();
+  const replacements = supersededAmong(memories, currency);
   return (memory) =>
     hasBegun(memory, time) && (memory.valid_to === null || memory.valid_to >= time) && !replacements.has(memory.id);
 }
 
 /** Those of the hits that are current among them. */
-export function currentHits(hits: readonly SearchHit[], now: Date): SearchHit[] {
-  const isCurrent = currentAmong(hits.map(recordOf), now);
+export function currentHits(hits: readonly SearchHit[], currency: Currency): SearchHit[] {
+  const isCurrent = currentAmong(hits.map(recordOf), currency);
   return hits.filter(({ memory }) => isCurrent(memory));
 }
 
 /** Marks each hit that others supersede. */
-export function markSuperseded(hits: readonly SearchHit[], now: Date): MarkedHit[] {
-  const replacements = supersededAmong(hits.map(recordOf), now.toISOString());
+export function markSuperseded(hits: readonly SearchHit[], currency: Currency): MarkedHit[] {
+  const replacements = supersededAmong(hits.map(recordOf), currency);
   return hits.map((hit) => {
     const superseded_by = replacements.get(hit.memory.id);
     return superseded_by ? { ...hit, superseded_by } : hit;
@@ -39,12 +45,17 @@ const NONE: ReadonlyMap<string, readonly string[]> = new Map();
  * supersedes nothing. Of memories that supersede each other, directly or through others, the newest counts as not superseded.
  * Takes time in proportion to the number of ids in `supersedes`.
  */
-function supersededAmong(memories: readonly Memory[], time: string): ReadonlyMap<string, readonly string[]> {
+function supersededAmong(
+  memories: readonly Memory[],
+  { now, untrusted }: Currency,
+): ReadonlyMap<string, readonly string[]> {
   if (memories.every(({ supersedes }) => supersedes.length === 0)) return NONE;
+  const time = now.toISOString();
+  const supersedes = (memory: Memory) => hasBegun(memory, time) && (untrusted || !isUntrusted(memory));
   const byId = new Map(memories.map((memory) => [memory.id, memory]));
   const predecessors = new Map<Memory, Memory[]>();
   for (const memory of memories) {
-    const candidates = hasBegun(memory, time) ? [...new Set(memory.supersedes)].map((id) => byId.get(id)) : [];
+    const candidates = supersedes(memory) ? [...new Set(memory.supersedes)].map((id) => byId.get(id)) : [];
     const others = candidates.filter((other) => other !== undefined && other !== memory);
     predecessors.set(
       memory,

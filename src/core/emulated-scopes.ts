@@ -3,6 +3,7 @@ import {
   invalidRequest,
   type ListQuery,
   type Memory,
+  type MemoryVersion,
   type NewMemory,
   NO_STATS,
   OmpError,
@@ -24,6 +25,7 @@ import {
   literalPrefix,
   visibleMatcher,
   withinMatcher,
+  withMemories,
 } from '#toolbox';
 
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
@@ -39,7 +41,7 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  */
 export function emulateScopes(inner: Provider): Provider {
   const { capabilities, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
-  const { export: exportPart, import: importMemories, users } = inner;
+  const { export: exportPart, import: importMemories, users, versions } = inner;
   const listScoped = list && listWith(list, capabilities.max_list_scan);
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
@@ -82,15 +84,34 @@ export function emulateScopes(inner: Provider): Provider {
       exportPart &&
       (async (query, call) => {
         const part = await exportPart(query, call);
-        return { ...part, items: part.items.map(({ memory, vector }) => ({ memory: decode(memory), vector })) };
+        return { ...part, items: part.items.map((item) => withMemories(item, decode)) };
       }),
     import:
       importMemories &&
       (({ items, replace }, call) =>
-        importMemories(
-          { items: items.map(({ memory, vector }) => ({ memory: encode(memory), vector })), replace },
-          call,
-        )),
+        importMemories({ items: items.map((item) => withMemories(item, encode)), replace }, call)),
+    versions: versions && {
+      async list({ ref, limit, max_bytes, before }, call) {
+        const admits = visibleMatcher(ref);
+        const page: MemoryVersion[] = [];
+        for (let from = before; ; ) {
+          const found = await versions.list({ ref: inAnyScope(ref), before: from, limit, max_bytes }, call);
+          const current = found && decode(found.current);
+          if (!current || !admits(current.scope)) return undefined;
+          const read = found.versions.map((one) => withMemories(one, decode));
+          page.push(...read.filter(({ memory }) => admits(memory.scope)));
+          const isFull = page.length >= limit || isCut(page.map(recordOf), max_bytes);
+          if (isFull || read.length === 0) return { ...found, current, versions: page.slice(0, limit) };
+          from = read.at(-1)?.version;
+        }
+      },
+      purge: (ref, call) =>
+        mutex(ref.id, async () => {
+          call.throwIfAborted();
+          return (await getAllowed(ref, call)) && versions.purge(inAnyScope(ref), call);
+        }),
+      writtenIn: versions.writtenIn,
+    },
     // The provider's audit entries would have no scopes.
     audit: undefined,
     changes: undefined,
@@ -251,7 +272,7 @@ function searchWith(search: NonNullable<Provider['search']>, max: number | null)
   };
 }
 
-const recordOf = ({ memory }: SearchHit): Memory => memory;
+const recordOf = ({ memory }: Pick<SearchHit, 'memory'>): Memory => memory;
 /** Whether the records exceed the byte limit: the backend may have left out more. */
 const isCut = (records: readonly Memory[], maxBytes: number): boolean =>
   countWithin(records, maxBytes) < records.length;
@@ -322,7 +343,7 @@ export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
  * them.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, update, delete: remove, list, search, vectorsOf, users, userStats } = inner;
+  const { name, add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, versions } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
@@ -373,6 +394,12 @@ export function rejectScopes(inner: Provider): Provider {
       users &&
       (async (query, call) => (isOutside(query) ? { items: [], next: undefined } : users(inAnyScope(query), call))),
     userStats: userStats && (async (query, call) => (isOutside(query) ? NO_STATS : userStats(inAnyScope(query), call))),
+    versions: versions && {
+      list: async ({ ref, ...query }, call) =>
+        isOutside(ref) ? undefined : versions.list({ ref: inAnyScope(ref), ...query }, call),
+      purge: async (ref, call) => (isOutside(ref) ? undefined : versions.purge(inAnyScope(ref), call)),
+      writtenIn: versions.writtenIn,
+    },
     // Its entries of failed requests would have scopes.
     audit: undefined,
     changes: undefined,

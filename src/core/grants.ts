@@ -56,6 +56,8 @@ export interface Principal extends Caller {
   /** Users that the caller may access; null: all. */
   readonly users: readonly string[] | null;
   readonly grants: Grants;
+  /** Whether what it writes is marked as untrusted (Decision 54). Absent: no. */
+  readonly untrusted?: boolean;
 }
 
 /**

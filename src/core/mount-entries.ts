@@ -77,6 +77,8 @@ function recorderOf(audit: AuditLog, log: Log) {
   };
 }
 
+export type Entries = ReturnType<typeof createEntries>;
+
 /** `audit`: the log of the root store; undefined: there are no entries. */
 export function createEntries(audit: AuditLog | undefined, log: Log) {
   const recorder = audit && recorderOf(audit, log);

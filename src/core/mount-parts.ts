@@ -94,6 +94,12 @@ export function lacking({ name, store }: Part, member: keyof Store): OmpError {
   });
 }
 
+/** The part; throws `unsupported_capability` if its store lacks the method. */
+export function withMember<Member extends keyof Store>(part: Part, member: Member): PartWith<Member> {
+  if (part.store[member] === undefined) throw lacking(part, member);
+  return part as PartWith<Member>;
+}
+
 interface Scopes {
   readonly within: Within;
   /** The globs that the query asks for; default: all. */

@@ -16,6 +16,7 @@ import {
   type UserSummary,
   type Vector,
   type VectorsQuery,
+  type WrittenQuery,
 } from '#contract';
 import { roundScore } from '#ranking';
 import { upToBytes } from '#toolbox';
@@ -75,8 +76,9 @@ export async function listParts(
     since !== undefined || until !== undefined ? asked.find(({ store }) => !store.capabilities.temporal) : undefined;
   if (timeless)
     throw unsupportedBy(timeless, `${since === undefined ? 'until' : 'since'}: it stores no creation times`);
+  const queryOf = queriesOf(asked, query);
   const lists = await askAll(asked, call, async (part, own) => {
-    const page = pageAfter(query, part, partOf);
+    const page = pageAfter(queryOf(part), part, partOf);
     const memories = page ? await part.store.list(page, own) : [];
     return memories.map((memory) => ({ memory, time: timeIn(part, memory) }));
   });
@@ -127,9 +129,10 @@ export async function searchParts(parts: readonly Part[], query: TextQuery, call
   const asked = partsWith(parts, 'search', { within, scopes: scope === undefined ? null : [`${scope}*`] }, call);
   const silent = explain ? asked.find(({ store }) => !store.capabilities.explain) : undefined;
   if (silent) throw unsupportedBy(silent, 'explain: it does not say what its scores are made of');
+  const queryOf = queriesOf(asked, query);
   const lists = await askAll(asked, call, async (part, own) => {
     const vector = await own.unlessAborted(queryVector(part, text, call) ?? Promise.resolve(null));
-    const hits = await part.store.search({ ...query, vector }, own);
+    const hits = await part.store.search({ ...queryOf(part), vector }, own);
     return hits.map((hit) => ({ hit: weighted(hit, part, explain), time: timeIn(part, hit.memory) }));
   });
   const merged = merge(
@@ -151,6 +154,20 @@ function weighted(hit: SearchHit, { mount, name, weight, store }: Part, explain 
     ? { ...partsOfScore(hit, store), store: name, store_weight: weight }
     : undefined;
   return { ...hit, score: Math.min(1, roundScore(hit.score * weight)), ...(parts && { parts }) };
+}
+
+/**
+ * The query for a store: one without origins returns memories of untrusted keys too, which the verb leaves out. Throws
+ * `unsupported_capability` if such a store is asked for an origin.
+ */
+function queriesOf<Query extends Pick<ListQuery, 'written'>>(
+  parts: readonly Part[],
+  query: Query,
+): (part: Part) => Query {
+  const { written, ...rest } = query;
+  const unable = written && parts.find(({ store }) => !store.capabilities.origins);
+  if (unable && written.origin) throw unsupportedBy(unable, 'origin: it cannot filter by who wrote a memory');
+  return ({ store }) => (store.capabilities.origins ? query : (rest as Query));
 }
 
 const unsupportedBy = ({ name }: Part, what: string): OmpError =>
@@ -331,4 +348,24 @@ export async function vectorsOfParts(
   });
   const all = await askAll(asked, call, ({ store, ids }, own) => store.vectorsOf({ ...query, ids }, own));
   return new Map(all.flatMap(({ result }) => [...result]));
+}
+
+/** Store after store. */
+export async function writtenInParts(
+  parts: readonly Part[],
+  partOf: PartOfId,
+  { after, ...query }: WrittenQuery,
+  call: Call,
+): Promise<string[]> {
+  const from = after === undefined ? undefined : partOf(after);
+  const ids: string[] = [];
+  for (const part of partsWith(parts, 'versions', { within: null }, call)) {
+    const limit = query.limit - ids.length;
+    if (limit === 0 || part.index < (from?.index ?? 0)) continue;
+    const own = { ...query, limit, after: part.index === from?.index ? after : undefined };
+    ids.push(
+      ...((await ask(part, call, ({ store }, ownCall) => store.versions.writtenIn(own, ownCall)))?.result ?? []),
+    );
+  }
+  return ids;
 }

@@ -10,11 +10,12 @@ import {
   type Log,
   type Memory,
   OmpError,
+  type VersionStore,
 } from '#contract';
 import { isSameRecord } from '#toolbox';
 import { idPrefix } from './mount.ts';
-import { type Changed, createEntries, LONGEST_CHANGE_MS } from './mount-entries.ts';
-import { callOf, lacking, type Part, type PartWith } from './mount-parts.ts';
+import { type Changed, createEntries, type Entries, LONGEST_CHANGE_MS } from './mount-entries.ts';
+import { callOf, lacking, type Part, type PartWith, withMember } from './mount-parts.ts';
 import type { Store } from './with-embedder.ts';
 
 /*
@@ -67,8 +68,10 @@ export function createWrites(
   { parts, ofScope, ofId }: Routes,
   root: Store,
   log: Log,
-): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase' | 'close'> {
-  const { record, recordUnchanged, toItsEnd, needsEntry, close } = createEntries(root.audit, log);
+): Pick<Required<Store>, 'add' | 'batch' | 'update' | 'delete' | 'import' | 'erase' | 'close'> &
+  Pick<VersionStore, 'purge'> {
+  const entries = createEntries(root.audit, log);
+  const { record, recordUnchanged, toItsEnd, needsEntry, close } = entries;
 
   return {
     async add({ input, key }, call) {
@@ -151,12 +154,15 @@ export function createWrites(
       return toItsEnd(part, call, change, [ref.id]);
     },
 
+    purge: purgeWith(ofId, entries),
+
     async import({ items, replace }, call) {
       const owners = items.map(({ memory }) => ofId(memory.id));
-      const outcomes: (boolean | OmpError)[] = items.map(({ memory }, place) => {
-        const [owner, target] = [owners[place] as Part, ofScope(memory.scope)];
-        if (owner.index !== target.index) return elsewhere(owner, target);
-        return owner.store.import ? false : lacking(owner, 'import');
+      const outcomes: (boolean | OmpError)[] = items.map(({ memory, versions = [] }, place) => {
+        const owner = owners[place] as Part;
+        const scopes = [memory, ...versions.map((one) => one.memory)].map(({ scope }) => scope);
+        const target = scopes.map(ofScope).find(({ index }) => index !== owner.index);
+        return target ? elsewhere(owner, target) : !owner.store.import && lacking(owner, 'import');
       });
       const importTo = async (part: Part) => {
         const places = [...items.keys()].filter((place) => owners[place] === part && outcomes[place] === false);
@@ -212,6 +218,20 @@ export function createWrites(
   };
 }
 
+const purgeWith =
+  (ofId: Routes['ofId'], { recordUnchanged, toItsEnd, needsEntry }: Entries): VersionStore['purge'] =>
+  (ref, call) => {
+    const part = withMember(ofId(ref.id), 'versions');
+    const change = async (ownCall: Call) => {
+      // The entry of the audit log needs its user and scope.
+      const memory = needsEntry(part) ? await part.store.get(ref, ownCall) : undefined;
+      const purged = await part.store.versions.purge(ref, ownCall);
+      if (memory && purged !== undefined) await recordUnchanged(part, 'purge', [memory], ownCall);
+      return purged;
+    };
+    return toItsEnd(part, call, change, [ref.id]);
+  };
+
 /** How many were erased in all stores. If one failed, throws its error, which says where the user was erased. */
 function sumOf(outcomes: readonly { readonly part: Part; readonly outcome: number | OmpError }[]): number {
   const failed = outcomes.find(({ outcome }) => outcome instanceof OmpError);
@@ -231,12 +251,6 @@ const leftBy = (old: Memory | undefined, { scope }: Pick<Memory, 'scope'>): stri
 
 const isMemory = (outcome: BatchOutcome | undefined): outcome is Memory =>
   outcome !== undefined && !(outcome instanceof OmpError);
-
-/** The part; throws `unsupported_capability` if its store lacks the method. */
-function withMember<Member extends keyof Store>(part: Part, member: Member): PartWith<Member> {
-  if (part.store[member] === undefined) throw lacking(part, member);
-  return part as PartWith<Member>;
-}
 
 async function outcomeOf<Result>(work: () => Promise<Result>): Promise<Result | OmpError> {
   try {

@@ -1,5 +1,5 @@
 import { type Memory, type NewMemory, OmpError, type Ref, type Visible, type Within } from '#contract';
-import { isAtOrBelow, withinBelow } from '#toolbox';
+import { isAtOrBelow, withinBelow, withMemories } from '#toolbox';
 import type { Store } from './with-embedder.ts';
 
 /*
@@ -92,6 +92,7 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
   const prefix = idPrefix(name);
   const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
   const { export: exportPart, import: importMemories } = inner;
+  const { versions } = inner;
   const hasScopes = inner.capabilities.scopes !== 'none';
   const below = ownWithin(inner, mount);
 
@@ -179,16 +180,39 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
         return { ...stats, scopes: stats.scopes.map(({ scope, count }) => ({ scope: shownScope(scope), count })) };
       }),
     erase,
+    versions: versions && {
+      async list({ ref, ...query }, call) {
+        const own = ownRef(ref);
+        const found = own && (await versions.list({ ref: own, ...query }, call));
+        return (
+          found && {
+            ...found,
+            current: toShown(found.current),
+            versions: found.versions.map((one) => withMemories(one, toShown)),
+          }
+        );
+      },
+      async purge(ref, call) {
+        const own = ownRef(ref);
+        return own && versions.purge(own, call);
+      },
+      async writtenIn({ after, ...query }, call) {
+        const own = after === undefined ? undefined : ownId(after);
+        const ids = await versions.writtenIn({ ...query, after: own }, call);
+        return ids.map((id) => prefix + id);
+      },
+    },
     export:
       exportPart &&
       (async (query, call) => {
         const { items, next } = await exportPart({ ...query, ids: query.ids?.map(ownId) }, call);
-        return { items: items.map(({ memory, vector }) => ({ memory: toShown(memory), vector })), next };
+        return { items: items.map((item) => withMemories(item, toShown)), next };
       }),
     import:
       importMemories &&
       (async ({ items, replace }, call) => {
-        const own = items.map(({ memory, vector }) => ({ memory: { ...toOwn(memory), id: ownId(memory.id) }, vector }));
+        const toOwnMemory = (memory: Memory): Memory => ({ ...toOwn(memory), id: ownId(memory.id) });
+        const own = items.map((item) => withMemories(item, toOwnMemory));
         return importMemories({ items: own, replace }, call);
       }),
   };
@@ -213,7 +237,7 @@ function ownWithin({ capabilities }: Store, mount: string): (within: Within) => 
 /** The root store without what it has at these mounts and below. Without scopes, it has nothing there. */
 export function hiding(root: Store, outside: readonly string[]): Store {
   if (root.capabilities.scopes === 'none') return root;
-  const { update, delete: remove, list, search, vectorsOf, users, userStats, export: exportPart } = root;
+  const { update, delete: remove, list, search, vectorsOf, users, userStats, versions, export: exportPart } = root;
   const hide = <Query extends Visible>(query: Query): Query => ({ ...query, outside });
   return {
     ...root,
@@ -225,10 +249,22 @@ export function hiding(root: Store, outside: readonly string[]): Store {
     ...(vectorsOf && { vectorsOf: (query, call) => vectorsOf(hide(query), call) }),
     ...(users && { users: (query, call) => users(hide(query), call) }),
     ...(userStats && { userStats: (query, call) => userStats(hide(query), call) }),
+    ...(versions && {
+      versions: {
+        list: ({ ref, ...query }, call) => versions.list({ ref: hide(ref), ...query }, call),
+        purge: (ref, call) => versions.purge(hide(ref), call),
+        writtenIn: versions.writtenIn,
+      },
+    }),
     ...(exportPart && {
       async export(query, call) {
         const { items, next } = await exportPart(query, call);
-        return { items: items.filter(({ memory }) => !outside.some((top) => isAtOrBelow(memory.scope, top))), next };
+        const isShown = ({ memory }: { readonly memory: Memory }) =>
+          !outside.some((top) => isAtOrBelow(memory.scope, top));
+        const shown = items
+          .filter(isShown)
+          .map((item) => (item.versions ? { ...item, versions: item.versions.filter(isShown) } : item));
+        return { items: shown, next };
       },
     }),
   };

@@ -1,8 +1,16 @@
 import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
 import { idPrefix, type StoreMembers } from './mount.ts';
-import { callOf, type Part, partsOf } from './mount-parts.ts';
-import { exportParts, listParts, listUsers, searchParts, sumStats, vectorsOfParts } from './mount-reads.ts';
+import { callOf, type Part, partsOf, withMember } from './mount-parts.ts';
+import {
+  exportParts,
+  listParts,
+  listUsers,
+  searchParts,
+  sumStats,
+  vectorsOfParts,
+  writtenInParts,
+} from './mount-reads.ts';
 import { createWrites, freezingOf } from './mount-writes.ts';
 import { ask } from './optional-stores.ts';
 import type { MountedStore, Store } from './with-embedder.ts';
@@ -29,7 +37,7 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
   // An id that names no store is one of the root store, which does not have it.
   const ofId = (id: string): Part =>
     id.startsWith('~') ? (others.find(({ name }) => id.startsWith(idPrefix(name))) ?? rootPart) : rootPart;
-  const writes = createWrites({ parts, ofScope, ofId }, root, log);
+  const { purge, ...writes } = createWrites({ parts, ofScope, ofId }, root, log);
   /** The method, if a store has it. */
   const ifAny = <Member extends keyof Store>(member: Member, method: Store[Member]): Store[Member] | undefined =>
     parts.some(({ store }) => store[member] !== undefined) ? method : undefined;
@@ -37,6 +45,13 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
   const members: StoreMembers = {
     ...writes,
     mounts: {
+      parts: parts.map((part) => ({
+        name: part.name,
+        get store() {
+          return part.store;
+        },
+        ask: (call, work) => ask(part, call, (_, own) => work(own)),
+      })),
       root,
       stores: mounted,
       ofScope: (scope) => ofScope(scope).store,
@@ -83,6 +98,14 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
     users: ifAny('users', (query, call) => listUsers(parts, query, call)),
     userStats: ifAny('userStats', (query, call) => sumStats(parts, query, call)),
     erase: ifAny('erase', writes.erase),
+    versions: ifAny('versions', {
+      async list(query, call) {
+        const part = withMember(ofId(query.ref.id), 'versions');
+        return part.store.versions.list(query, callOf(part, call));
+      },
+      purge,
+      writtenIn: (query, call) => writtenInParts(parts, ofId, query, call),
+    }),
     export: ifAny('export', (query, call) => exportParts(parts, ofId, query, call)),
     import: ifAny('import', writes.import),
     /** Of the required stores: without the others, the gateway still answers. */
@@ -109,6 +132,7 @@ function capabilitiesOf(all: readonly ProviderCapabilities[]): ProviderCapabilit
     temporal: any(({ temporal }) => temporal),
     explain: any(({ explain }) => explain),
     etags: any(({ etags }) => etags),
+    origins: any(({ origins }) => origins),
     consistency_tokens: any(({ consistency_tokens }) => consistency_tokens),
     max_search_results: limits.length > 0 ? Math.min(...limits) : null,
   };

@@ -1,4 +1,4 @@
-import { type NewMemory, OmpError, type Provider } from '#contract';
+import { type Extensions, type NewMemory, OmpError, ORIGIN, type Provider, UNTRUSTED } from '#contract';
 
 /**
  * For a provider that declares no tags or no supersession and has no `check`: rejects what it would lose or overlook with
@@ -50,4 +50,40 @@ export function rejectUnkept(inner: Provider): Provider {
       },
     }),
   };
+}
+
+/**
+ * For a provider that keeps no `x-` keys, as its `check` says: its memories have no origin. What an untrusted caller writes is rejected with
+ * `unsupported_capability`, since nothing would mark it (Decision 54).
+ */
+export function dropOrigins(inner: Provider): Provider {
+  const { name, check, add, batch, update } = inner;
+  if (!check || keepsKeys(check)) return inner;
+  const withoutOrigin = <Fields extends { readonly extensions?: Extensions }>(fields: Fields): Fields => {
+    if (!fields.extensions) return fields;
+    const { [ORIGIN]: _, [UNTRUSTED]: untrusted, ...extensions } = fields.extensions;
+    if (untrusted !== true) return { ...fields, extensions };
+    const message = `${UNTRUSTED}: the provider keeps no x- keys, so it takes nothing from an untrusted key`;
+    throw new OmpError('unsupported_capability', message, { provider: name });
+  };
+  return {
+    ...inner,
+    capabilities: { ...inner.capabilities, stamped: false },
+    check: (fields, vector) => check(withoutOrigin(fields), vector),
+    ...(add && { add: ({ input, ...rest }, call) => add({ input: withoutOrigin(input), ...rest }, call) }),
+    ...(batch && {
+      batch: ({ items, key }, call) =>
+        batch({ items: items.map(({ input, vector }) => ({ input: withoutOrigin(input), vector })), key }, call),
+    }),
+    ...(update && { update: ({ patch, ...rest }, call) => update({ patch: withoutOrigin(patch), ...rest }, call) }),
+  };
+}
+
+function keepsKeys(check: NonNullable<Provider['check']>): boolean {
+  try {
+    check({ extensions: { [ORIGIN]: { via: 'http' } } });
+    return true;
+  } catch (error) {
+    return !(error instanceof OmpError && error.code === 'unsupported_capability');
+  }
 }

@@ -49,6 +49,7 @@ export function unopenedStore(name: string): Store {
     erase: fail,
     changes: undefined,
     webhooks: undefined,
+    versions: { list: fail, purge: fail, writtenIn: fail },
     freezing: { current: fail, freeze: fail, unfreeze: fail },
     changesHeld: undefined,
     export: fail,

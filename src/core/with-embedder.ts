@@ -47,8 +47,18 @@ export interface MountedStore {
   current(): Store;
 }
 
+/** One of several stores, in the names of the gateway. */
+export interface StorePart {
+  readonly name: string;
+  readonly store: Store;
+  /** Undefined: the store is optional and failed, and the answer names it as left out. */
+  ask<Result>(call: Call, work: (call: Call) => Promise<Result>): Promise<{ readonly result: Result } | undefined>;
+}
+
 /** The stores of a gateway that has several, for what concerns one of them. */
 export interface Mounts {
+  /** The root store and the others, in their fixed order. */
+  readonly parts: readonly StorePart[];
   readonly root: Store;
   readonly stores: readonly MountedStore[];
   /** The store that a record of this scope belongs to. */
@@ -291,7 +301,7 @@ function importTo(
       const vector = rejections[i] ?? ofImport(item) ?? (newVectors.next().value as Vector | OmpError);
       if (vector instanceof OmpError) return vector;
       const status = deferred && !vector ? 'queued' : 'done';
-      return { memory: { ...item.memory, embedding_model: model, status }, vector } as const;
+      return { ...item, memory: { ...item.memory, embedding_model: model, status }, vector } as const;
     });
     const acceptedItems = outcomes.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
     const results = (

@@ -7,6 +7,7 @@ import {
   OmpError,
   type Provider,
   providerError,
+  type VersionStore,
   type WebhookStore,
 } from '#contract';
 import { naming, type Protection, UNPROTECTED } from './telemetry.ts';
@@ -30,6 +31,7 @@ type NoMethods =
   | 'read_only'
   | 'check'
   | 'audit'
+  | 'versions'
   | 'freezing'
   | 'keys'
   | 'webhooks'
@@ -64,6 +66,12 @@ const FREEZE_METHODS: Methods<Freezing, never> = {
   current: reading('freeze_state'),
   freeze: writing('freeze'),
   unfreeze: writing('unfreeze'),
+};
+
+const VERSION_METHODS: Methods<VersionStore, never> = {
+  list: reading('versions'),
+  purge: writing('versions_purge'),
+  writtenIn: reading('versions_written'),
 };
 
 const KEY_METHODS: Methods<KeyStore, 'close'> = {
@@ -133,6 +141,7 @@ export function withGuard(
       }
     },
     ...(inner.audit && { audit: guardAll(inner.audit, AUDIT_METHODS) }),
+    ...(inner.versions && { versions: guardAll(inner.versions, VERSION_METHODS) }),
     ...(inner.freezing && { freezing: guardAll(inner.freezing, FREEZE_METHODS) }),
     ...(inner.keys && { keys: guardAll(inner.keys, KEY_METHODS) }),
     ...(inner.webhooks && { webhooks: guardAll(inner.webhooks, WEBHOOK_METHODS) }),

@@ -139,7 +139,7 @@ export const authenticate =
       call.reauthenticate = verify;
       call.caller = principal.id === ANONYMOUS.id ? { id: `address:${addressOf(c)}`, app: null } : principal;
       c.set('principal', principal);
-      c.set('session', gate.session(principal));
+      c.set('session', gate.session(principal, wayOf(c.req.path)));
     } catch (error) {
       if (failures && error instanceof OmpError && error.code === 'unauthorized') {
         const { allowed, reset } = await failures.take(
@@ -151,6 +151,9 @@ export const authenticate =
     }
     await next();
   };
+
+const wayOf = (path: string) =>
+  path.startsWith('/compat/') ? 'mem0' : path === '/mcp' || path.startsWith('/mcp/') ? 'mcp' : 'http';
 
 /**
  * The text after `Bearer` or, from mem0's client, `Token`, even if it cannot be a credential: then it is rejected as an

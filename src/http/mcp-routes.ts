@@ -21,12 +21,12 @@ export interface McpRoutesOptions {
  * deadline, trace and metric. The SDK is loaded with the first request.
  */
 export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: McpRoutesOptions): Hono<Env> {
-  const { verbs } = gate.description;
+  const { verbs, features } = gate.description;
   let handler: ReturnType<typeof load> | undefined;
   const load = async (c: Context<Env>) => {
     const { createHandler } = await import('../mcp/server.ts');
     const log = c.get('log');
-    return createHandler({ tools, verbs }, ({ message }) =>
+    return createHandler({ tools, verbs, features }, ({ message }) =>
       log.debug?.({ reason: beginningOf(message) }, 'MCP message rejected'),
     );
   };

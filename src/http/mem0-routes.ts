@@ -9,6 +9,7 @@ import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import { batchTooLarge, type WireMemory } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
+import type { WireVersion } from '../verbs/versions.ts';
 import { type Env, readJson } from './request.ts';
 
 export interface Mem0Options {
@@ -120,9 +121,14 @@ export function mem0Routes(
     return c.json({ message: 'Memory deleted successfully!' });
   };
   const history = async (c: Context<Env>) => {
-    await run(c, VERB_TABLE.get, target(c));
-    // Earlier texts are not kept.
-    return c.json([]);
+    try {
+      return c.json(toHistory(await allVersions(c)));
+    } catch (error) {
+      if (!(error instanceof OmpError) || error.code !== 'unsupported_capability') throw error;
+      // Earlier texts are not kept.
+      await run(c, VERB_TABLE.get, target(c));
+      return c.json([]);
+    }
   };
   const search = async (c: Context<Env>) => {
     const { query, filters, top_k, limit, threshold, ...owner } = await body(c, SearchBody);
@@ -135,6 +141,8 @@ export function mem0Routes(
       min_score: threshold ?? 0,
       // mem0 keeps no outdated memories.
       current: true,
+      // Its answers have no place for the mark.
+      untrusted: false,
       ...(agent !== undefined && { scope: `${mem0Prefix(agent)}/` }),
       // A run without its agent is no prefix: the gateway looks for it among the best results.
       limit: run_id === undefined ? most : 100,
@@ -214,6 +222,21 @@ async function* allOf(c: Context<Env>, entity: Entity): AsyncGenerator<WireMemor
   }
 }
 
+/** Newest first. */
+async function allVersions(c: Context<Env>): Promise<WireVersion[]> {
+  const found: WireVersion[] = [];
+  let bytes = 0;
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const { items, next_cursor } = await run(c, VERB_TABLE.versions, { ...target(c), limit: 100, cursor });
+    found.push(...items);
+    bytes += JSON.stringify(items).length;
+    if (bytes > MAX_PAGE_JSON_BYTES)
+      throw invalidRequest(`the history takes more than ${MAX_PAGE_JSON_BYTES} bytes; use GET /memories/{id}/versions`);
+    cursor = next_cursor;
+  }
+  return found;
+}
+
 const NO_INFERENCE =
   'infer: this gateway stores memories as they are and extracts no facts; send "infer": false, or set OMP_COMPAT_INFER=verbatim to store the messages of such calls as they are';
 
@@ -291,6 +314,25 @@ function partsOf({ scope }: WireMemory): { agent: string | null; run: string | n
 function isOf({ agent, run }: Entity, memory: WireMemory): boolean {
   const parts = partsOf(memory);
   return (agent === undefined || parts.agent === agent) && (run === undefined || parts.run === run);
+}
+
+/** Oldest first, as mem0 tells it. An event whose version before is not kept has no old text. */
+function toHistory(versions: readonly WireVersion[]) {
+  return versions
+    .map(({ version, memory }, at) => {
+      const { id, memory: text, user_id, metadata, created_at, updated_at } = toMem0(memory);
+      const previous = versions[at + 1];
+      return {
+        id: `${id}:${version}`,
+        memory_id: id,
+        input: [],
+        old_memory: previous?.version === version - 1 ? previous.memory.content : null,
+        new_memory: text,
+        event: version === 1 ? 'ADD' : 'UPDATE',
+        ...{ user_id, metadata, created_at, updated_at, is_deleted: false },
+      };
+    })
+    .reverse();
 }
 
 function toMem0(memory: WireMemory) {

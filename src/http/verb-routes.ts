@@ -4,7 +4,7 @@ import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { etagOf, namesEtag } from '../verbs/memory.ts';
-import type { Verb } from '../verbs/verb.ts';
+import { fieldsIn, type Verb } from '../verbs/verb.ts';
 import { itemError } from './error-envelope.ts';
 import { type Env, readJson } from './request.ts';
 
@@ -16,7 +16,7 @@ export function verbRoutes({ hasEtag }: Pick<Gate, 'hasEtag'>, maxRequestBytes: 
     const answer = answerOf(verb, hasEtag);
     const handler: Handler<Env> = async (c) =>
       answer(c, await c.get('session').run(verb, await read(c), c.get('call')));
-    routes.on(verb.method, verb.path.replace('{id}', ':id'), handler);
+    routes.on(verb.method, verb.path.replaceAll(/\{(\w+)\}/g, ':$1'), handler);
   }
   return routes;
 }
@@ -24,9 +24,9 @@ export function verbRoutes({ hasEtag }: Pick<Gate, 'hasEtag'>, maxRequestBytes: 
 /** Makes the input of a verb: its fields come from the path, from headers, and from the body or the query string. */
 export function inputReader(verb: Verb, maxRequestBytes: number): (c: Context<Env>) => Promise<unknown> {
   const { input, path, headers = {}, body } = verb;
-  const hasId = path.includes('{id}');
+  const inPath = fieldsIn(path);
   const headerFields = Object.entries(headers);
-  const others = Object.keys(input.shape).filter((name) => !(hasId && name === 'id') && headers[name] === undefined);
+  const others = Object.keys(input.shape).filter((name) => !inPath.includes(name) && headers[name] === undefined);
   const inQuery = new Set(body ? [] : others);
   const repeatable = others.find((name) => isRepeatable(input.shape[name]));
   return async (c) => {
@@ -40,7 +40,7 @@ export function inputReader(verb: Verb, maxRequestBytes: number): (c: Context<En
       c.get('session').require(verb);
       fields = readQuery(c, inQuery, repeatable);
     }
-    if (hasId) fields.id = c.req.param('id');
+    for (const name of inPath) fields[name] = c.req.param(name);
     // Set even without a header: the body cannot stand in for it.
     for (const [name, header] of headerFields) {
       if (Object.hasOwn(fields, name)) c.get('call').ignored(name);

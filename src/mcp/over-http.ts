@@ -1,5 +1,5 @@
 import { OmpError } from '#contract';
-import { ApiError, InvalidResponseError, MemoryClient } from '../../clients/typescript/src/index.ts';
+import { ApiError, type Capabilities, InvalidResponseError, MemoryClient } from '../../clients/typescript/src/index.ts';
 import { createSend, type Request } from '../../clients/typescript/src/transport.ts';
 import type { Verb } from '../verbs/verb.ts';
 import { forUser, type UserMemories } from './tools.ts';
@@ -54,11 +54,11 @@ function requestOf(
   };
 }
 
-/** Names of the verbs that a gateway supports. Rejects if it does not say. */
-export async function remoteVerbs(options: RemoteOptions): Promise<readonly string[]> {
-  const { verbs } = await new MemoryClient(clientOptions(options)).capabilities();
+/** Names of the verbs that a gateway supports, and its features. Rejects if it does not say. */
+export async function remoteCapabilities(options: RemoteOptions): Promise<Pick<Capabilities, 'verbs' | 'features'>> {
+  const { verbs, features } = await new MemoryClient(clientOptions(options)).capabilities();
   if (!Array.isArray(verbs)) throw new Error('the answer of /capabilities has no verbs');
-  return verbs;
+  return { verbs, features: { ...features } };
 }
 
 /** The agent decides whether to call a tool again, so nothing is retried. */

@@ -12,9 +12,9 @@ const USUAL = 0.5;
 
 /** The newest memories of a user as a context block: those with the highest confidence first, then the newest. */
 export async function profile(memories: UserMemories, signal: AbortSignal): Promise<string> {
-  const { items } = await memories.run(list, { limit: NEWEST }, signal);
+  const { items } = await memories.run(list, { limit: NEWEST, untrusted: false }, signal);
   const hits = items.map((memory) => ({ memory: { ...memory, extensions: {} }, score: memory.confidence ?? USUAL }));
   hits.sort((a, b) => b.score - a.score);
   const call = backgroundCall('profile', signal);
-  return (await toContext(hits, { budget: BUDGET }, new Date(), call)).text;
+  return (await toContext(hits, { budget: BUDGET }, { now: new Date(), untrusted: false }, call)).text;
 }

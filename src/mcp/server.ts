@@ -22,8 +22,9 @@ const VERSION = version();
 export interface McpServerOptions {
   /** The tools that agents may use; those whose verb is not supported are left out. */
   readonly tools: readonly ToolName[];
-  /** Names of the supported verbs, from the capability document. */
+  /** From the capability document: names of the supported verbs, and features. */
   readonly verbs: readonly string[];
+  readonly features: Readonly<Record<string, unknown>>;
 }
 
 const INSTRUCTIONS = `Long-term memory of one user.
@@ -37,14 +38,15 @@ const MAX_NAME = 100;
 const UNKNOWN_APP = 'mcp';
 
 /** A server with the tools, the prompt and the resource, for one caller. */
-export function createServer({ tools, verbs }: McpServerOptions, caller: ToolCaller): McpServer {
+export function createServer({ tools, verbs, features }: McpServerOptions, caller: ToolCaller): McpServer {
   const server = new ServerOfShortErrors(
     { name: 'omp-gateway', title: 'Memory', version: VERSION },
     { instructions: INSTRUCTIONS, capabilities: UNCHANGING },
   );
   for (const name of tools) {
-    const { title, description, verb, input, output, hints, run } = TOOLS[name];
+    const { title, description: what, withVersions, verb, input, output, hints, run } = TOOLS[name];
     if (!verbs.includes(verb.name)) continue;
+    const description = what + (features.versions === true ? (withVersions ?? '') : '');
     const annotations = { title, openWorldHint: false, ...hints };
     server.registerTool(
       name,

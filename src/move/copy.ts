@@ -35,9 +35,18 @@ export interface Counts {
   /** Why memories were rejected: the first of them. */
   rejected: { readonly id: string; readonly place?: string | undefined; readonly message: string }[];
   rejections: number;
+  /** Versions that are left out, the oldest of their memories, because the target takes no request with all of them. */
+  versions_left_out: number;
 }
 
-export const noCounts = (): Counts => ({ stored: 0, unchanged: 0, skipped: 0, rejected: [], rejections: 0 });
+export const noCounts = (): Counts => ({
+  stored: 0,
+  unchanged: 0,
+  skipped: 0,
+  rejected: [],
+  rejections: 0,
+  versions_left_out: 0,
+});
 export const total = ({ stored, unchanged, skipped, rejections }: Counts): number =>
   stored + unchanged + skipped + rejections;
 
@@ -61,12 +70,22 @@ export function createCopy(target: Store, options: CopyOptions) {
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError || error instanceof InvalidRequestError)) throw error;
       const { code, message, type } = error;
+      const [memory] = memories;
+      if (memory && memories.length === 1 && error instanceof PayloadTooLargeError && memory.versions?.length)
+        return send([withFewer(memory)], on_conflict);
       if (memories.length === 1) return [{ error: { code, message, type } }];
       // The target takes smaller requests, or rejects one for a memory in it.
       const half = memories.length >> 1;
       const first = await send(memories.slice(0, half), on_conflict);
       return [...first, ...(await send(memories.slice(half), on_conflict))];
     }
+  };
+  /** With the newer half of its versions, from now on. */
+  const withFewer = (memory: ExportedMemory): ExportedMemory => {
+    const { versions = [] } = memory;
+    const half = versions.slice(0, versions.length >> 1);
+    counts.versions_left_out += versions.length - half.length;
+    return Object.assign(memory, { versions: half });
   };
   const nameOf = (memory: ExportedMemory) => {
     const place = options.placeOf?.(memory);

@@ -15,6 +15,8 @@ export interface Store {
   readonly name: string;
   readonly client: MemoryClient;
   readonly capabilities: Capabilities;
+  /** Whether what is copied has its versions. */
+  readonly versions?: true;
   close(): Promise<void>;
 }
 
@@ -101,7 +103,7 @@ export async function* pagesOf(store: Store, filters: Filters, from?: Place): As
     do {
       const user_id = users[user];
       const page = whole
-        ? await client.export({ user_id, since, vectors, limit: PAGE, cursor }).page()
+        ? await client.export({ user_id, since, vectors, versions: store.versions, limit: PAGE, cursor }).page()
         : await listed(client, { user_id: user_id as string, limit: PAGE, cursor });
       requireWhole(store, page);
       cursor = page.next_cursor ?? undefined;
@@ -137,7 +139,7 @@ const ID_CHARACTERS = 4_000;
 
 /** These memories as they are now, with their vectors if the store can give them; without those that do not exist. */
 export async function memoriesOf(
-  { client, capabilities }: Store,
+  { client, capabilities, versions }: Store,
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<ExportedMemory[]> {
@@ -153,7 +155,8 @@ export async function memoriesOf(
       some.push(id);
     }
     if (whole) {
-      for await (const memory of client.export({ id: some, vectors: true, limit: IDS }, { signal })) found.push(memory);
+      for await (const memory of client.export({ id: some, vectors: true, versions, limit: IDS }, { signal }))
+        found.push(memory);
     } else {
       const all = await Promise.all(some.map((id) => orAbsent(client.memories.get(id, { signal }))));
       found.push(...all.filter((memory) => memory !== undefined));

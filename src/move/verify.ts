@@ -67,7 +67,7 @@ export async function verify(a: Side, b: Side, queries: number, progress: () => 
 }
 
 /**
- * Compares all fields of all memories, but for those that belong to a store: status and model of the vector. Takes two walks
+ * Compares all fields of all memories, but for those that belong to a store: status and model of the vector, the origin, and versions. Takes two walks
  * over each side if anything differs. Memory is bounded by what differs, not by the stores.
  */
 export async function compare(
@@ -109,7 +109,15 @@ function canonical(value: unknown): string {
 
 /** Absent, null and an empty list are the same. */
 const comparable = (memory: unknown): Record<string, unknown> => {
-  const { embedding_model: _, status: __, vector: ___, ...fields } = memory as ExportedMemory & Record<string, unknown>;
+  const {
+    embedding_model,
+    status,
+    vector,
+    version,
+    versions,
+    'x-omp-origin': origin,
+    ...fields
+  } = memory as ExportedMemory & Record<string, unknown>;
   const updated_at = fields.updated_at ?? fields.created_at;
   const entries = Object.entries({ ...fields, updated_at }).filter(
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),

@@ -5,15 +5,22 @@ import {
   type Extensions,
   type Identity,
   invalidRequest,
+  isReserved,
+  isUntrusted,
   MAX_EXTENSIONS,
   type Memory,
   type MemoryPatch,
+  type MemoryVersion,
   type NewMemory,
   OmpError,
+  ORIGIN,
+  type Origin,
   type Position,
   type Ref,
   type SearchHit,
+  UNTRUSTED,
   versionChanged,
+  type Written,
 } from '#contract';
 
 /** A pool of random bytes: the library would request random bytes for every character. */
@@ -94,15 +101,21 @@ const isSame = (a: unknown, b: unknown): boolean =>
   isDeepStrictEqual(a, b) || (typeof a !== 'string' && isDeepStrictEqual(asJson(a), asJson(b)));
 const asJson = (value: unknown) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
 
-/** The part of a patch that changes this record; undefined if nothing changes (Decision 7). */
+/**
+ * The part of a patch that changes this record; undefined if nothing changes (Decision 7). What the gateway notes about a change is
+ * none itself (Decision 54), and a mark stays as long as the content that it is about.
+ */
 export function effectivePatch(memory: Memory, { extensions, ...fields }: MemoryPatch): MemoryPatch | undefined {
   const changed = Object.entries(fields).filter(
     ([field, value]) => value !== undefined && !isSame(memory[field as keyof Memory], value),
   );
+  const keepsContent = fields.content === undefined || fields.content === memory.content;
   const added = Object.entries(extensions ?? {}).filter(
-    ([key, value]) => !isSame(memory.extensions[key as ExtensionKey] ?? null, value),
+    ([key, value]) =>
+      !isSame(memory.extensions[key as ExtensionKey] ?? null, value) &&
+      !(key === UNTRUSTED && value === null && keepsContent),
   );
-  if (changed.length + added.length === 0) return undefined;
+  if (changed.length === 0 && added.every(([key]) => isReserved(key))) return undefined;
   return { ...Object.fromEntries(changed), ...(added.length > 0 && { extensions: Object.fromEntries(added) }) };
 }
 
@@ -112,14 +125,42 @@ export function requireVersion<Found extends Memory | undefined>(memory: Found, 
   return memory;
 }
 
+/** A function that tells whether a query for this wants a memory. */
+export function writtenMatcher({ origin, trusted }: Written = {}): (memory: Pick<Memory, 'extensions'>) => boolean {
+  const matches = (actual: Partial<Origin> | undefined) => {
+    if (!origin) return true;
+    if ('key' in origin) return actual?.key === origin.key;
+    return origin.via === 'unknown' ? actual === undefined : actual?.via === origin.via;
+  };
+  return (memory) =>
+    !(trusted && isUntrusted(memory)) && matches(memory.extensions[ORIGIN] as Partial<Origin> | undefined);
+}
+
 /** The `x-` keys after a patch: null removes one. */
 export const mergeExtensions = (before: Extensions, changes: Extensions = {}): Extensions =>
   Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null));
 
-/** Whether both records are the same, apart from what belongs to their stores: status and model of the vector. */
+/** Whether both records are the same, apart from what belongs to their stores: status and model of the vector, and the origin. */
 export const isSameRecord = (a: Memory, b: Memory | undefined): boolean =>
-  b !== undefined && isSame({ ...a, ...OF_THE_STORE }, { ...b, ...OF_THE_STORE });
-const OF_THE_STORE = { embedding_model: null, status: null };
+  b !== undefined && isSame(withoutStore(a), withoutStore(b));
+const withoutStore = ({ extensions: { [ORIGIN]: _, ...extensions }, ...memory }: Memory) => ({
+  ...memory,
+  extensions,
+  embedding_model: null,
+  status: null,
+});
+
+interface Moved {
+  readonly memory: Memory;
+  readonly versions?: readonly MemoryVersion[] | undefined;
+}
+
+/** The same with its memory, and that of each of its versions, changed. */
+export const withMemories = <Item extends Moved>(item: Item, change: (memory: Memory) => Memory): Item => ({
+  ...item,
+  memory: change(item.memory),
+  ...(item.versions && { versions: item.versions.map((one) => ({ ...one, memory: change(one.memory) })) }),
+});
 
 /** The fields of a record that can be long. */
 type Sized = Pick<NewMemory, 'content' | 'tags' | 'source' | 'supersedes' | 'extensions'>;
@@ -138,6 +179,10 @@ export const recordTooLarge = (maxBytes: number): OmpError =>
     `the memory with all its fields takes more than ${maxBytes} bytes; remove x- keys with null, or split it into several`,
   );
 
+/** The `x-` keys of clients. */
+const ownExtensions = (extensions: Extensions): Extensions =>
+  Object.fromEntries(Object.entries(extensions).filter(([key]) => !isReserved(key)));
+
 /** Per value and per key. */
 const VALUE_BYTES = 32;
 
@@ -146,10 +191,17 @@ const VALUE_BYTES = 32;
  * stay as large.
  */
 export function requireFits(before: Memory, patch: MemoryPatch, maxBytes: number): void {
-  const after = { ...before, ...patch, extensions: mergeExtensions(before.extensions, patch.extensions) };
-  if (recordBytes(after) > Math.max(maxBytes, recordBytes(before))) throw recordTooLarge(maxBytes);
+  // What the gateway notes about a change does not count.
+  const old = ownExtensions(before.extensions);
+  const after = {
+    ...before,
+    ...patch,
+    extensions: ownExtensions(mergeExtensions(before.extensions, patch.extensions)),
+  };
+  if (recordBytes(after) > Math.max(maxBytes, recordBytes({ ...before, extensions: old })))
+    throw recordTooLarge(maxBytes);
   const keys = Object.keys(after.extensions).length;
-  if (keys > Math.max(MAX_EXTENSIONS, Object.keys(before.extensions).length)) {
+  if (keys > Math.max(MAX_EXTENSIONS, Object.keys(old).length)) {
     throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys; null removes one`);
   }
 }

@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { type Call, type ExportedMemory, invalidRequest, MAX_BATCH_SIZE, type Memory, OmpError } from '#contract';
+import {
+  type Call,
+  type ExportedMemory,
+  invalidRequest,
+  MAX_BATCH_SIZE,
+  type Memory,
+  type MemoryVersion,
+  OmpError,
+  UNTRUSTED,
+} from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, denied, MAX_ANSWER_BYTES } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
@@ -17,10 +26,11 @@ import {
   trueOrFalse,
   upToMany,
   userId,
+  versionNumber,
   wholeNumber,
 } from './fields.ts';
 import { memoryBodies } from './memories.ts';
-import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, toWire } from './memory.ts';
+import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, readStated, toWire } from './memory.ts';
 import { verb } from './verb.ts';
 
 /*
@@ -28,6 +38,8 @@ import { verb } from './verb.ts';
  */
 
 const MAX_IDS = 100;
+/** Versions of one memory in an import. */
+const MAX_VERSIONS = 10_000;
 
 const ExportInput = z.object({
   id: upToMany(memoryId, MAX_IDS, `must be at most ${MAX_IDS} ids`)
@@ -36,6 +48,10 @@ const ExportInput = z.object({
   user_id: userId.optional().meta({ description: 'Only memories of this user.' }),
   since: queryDate.optional().meta({ description: 'Only memories changed at or after this time.' }),
   vectors: trueOrFalse.meta({ description: 'Whether each memory has its `vector`.', type: 'boolean' }),
+  versions: trueOrFalse.meta({
+    description: 'Whether each memory has its `version` and `versions`, if its store has versions.',
+    type: 'boolean',
+  }),
   limit: wholeNumber('Maximum memories per page', 1, 500).default(100),
   cursor,
 });
@@ -48,26 +64,29 @@ export const exportMemories = verb({
   input: ExportInput,
   needs: ['export'],
   feature: 'export',
-  async run({ cursor, limit, id: ids, user_id, since, vectors }, access, call) {
+  async run({ cursor, limit, id: ids, user_id, since, vectors, versions }, access, call) {
     const { store, shares, principal } = access;
     const filters = { of: 'export', ids, user_id, since };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
-    const query = { after, ids, user_id, since, vectors, limit, max_bytes: MAX_ANSWER_BYTES };
+    const query = { after, ids, user_id, since, vectors, versions, limit, max_bytes: MAX_ANSWER_BYTES };
     const facts = user_id === undefined ? NO_FACTS : access.facts({ user_id });
     const { items, next } = await access.audited('export', facts, call, async () => {
       const mayRead = user_id === undefined ? principal.users === null : access.mayAccess(user_id);
       if (!mayRead || principal.grants.read !== null) throw denied();
       const part = await shares.alone(call, () => store.export(query, call));
-      for (const { memory } of part.items) {
+      for (const { memory, versions = [] } of part.items) {
         access.readable(memory, user_id);
+        if (versions.some((one) => !isVersionOf(one.memory, memory))) throw access.mismatch();
         if (ids && !ids.includes(memory.id)) throw access.mismatch();
       }
       return part;
     });
     return {
-      memories: items.map(({ memory, vector }) =>
-        vector ? { ...toWire(memory), vector: encodeVector(vector) } : toWire(memory),
-      ),
+      memories: items.map(({ memory, vector, version, versions }) => ({
+        ...toWire(memory),
+        ...(vector && { vector: encodeVector(vector) }),
+        ...(versions && { version, versions: versions.map((one) => ({ ...one, memory: toWire(one.memory) })) }),
+      })),
       next_cursor: next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters),
     };
   },
@@ -83,6 +102,13 @@ null. Available if \`features.export\` is true.`,
         memories: z.array(
           MemoryFields.extend({
             vector: z.string().optional().meta({ description: 'With `vectors`: base64 of little-endian float32.' }),
+            version: z.int().min(1).optional().meta({ description: 'With `versions`: the number of this version.' }),
+            versions: z
+              .array(z.looseObject({ version: z.int().min(1), memory: MemoryFields }))
+              .optional()
+              .meta({
+                description: `With \`versions\`: those before it, newest first; of more than ${MAX_ANSWER_BYTES} bytes, the newest.`,
+              }),
           }).meta({ id: 'ExportedMemory', patternProperties: { '^x-': { description: 'Custom keys, as stored.' } } }),
         ),
         next_cursor,
@@ -117,7 +143,16 @@ const Identity = z.object({
     .meta({
       description: 'Base64 of little-endian float32. Taken over if `embedding_model` is the one of the gateway.',
     }),
+  version: versionNumber.nullish().meta({ description: 'The number of this version; unset: above all of `versions`.' }),
+  versions: upToMany(z.unknown(), MAX_VERSIONS, `must hold at most ${MAX_VERSIONS} versions`)
+    .nullish()
+    .meta({
+      description: 'Versions before it, with the same `id` and `user_id`. Taken over if the store has versions.',
+      items: { type: 'object', required: ['version', 'memory'] },
+    }),
 });
+/** A version as it is imported. */
+const Version = z.object({ version: versionNumber, memory: z.unknown() });
 
 /** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields, or of another user. */
 type ImportOutcome = 'stored' | 'unchanged' | 'exists';
@@ -152,8 +187,8 @@ export const importMemories = verb({
   feature: 'import',
   async run({ memories, on_conflict }, access, call) {
     const { max_record_bytes } = access;
-    const read = (body: unknown) => readExported(body, access);
-    const inputs = readAll(memories, read, ({ memory }) => recordBytes(memory), max_record_bytes);
+    const read = (body: unknown) => readExported(body, access, call);
+    const inputs = readAll(memories, read, bytesOf, max_record_bytes);
     const items = inputs.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
     if (new Set(items.map(({ memory }) => memory.id)).size < items.length) {
       throw invalidRequest('memories: two have the same id');
@@ -208,23 +243,57 @@ const importAll = (
       if (outcome !== false) results.push(outcome === true ? 'stored' : outcome);
       else {
         const present = await store.get({ id: memory.id, users: null, within: null }, call);
-        results.push(isSameRecord(memory, present) ? 'unchanged' : 'exists');
+        const mark = principal.untrusted && { [UNTRUSTED]: true };
+        const stored = { ...memory, extensions: { ...memory.extensions, ...mark } };
+        results.push(isSameRecord(stored, present) ? 'unchanged' : 'exists');
       }
     }
     return results;
   });
 
-function readExported(body: unknown, access: Access): ExportedMemory {
-  const { id, created_at, updated_at, embedding_model, vector } = parse(Identity, body);
-  const memory: Memory = {
+const bytesOf = ({ memory, versions = [] }: ExportedMemory): number =>
+  [memory, ...versions.map((one) => one.memory)].reduce((sum, one) => sum + recordBytes(one), 0);
+
+const isVersionOf = (one: Memory, { id, user_id }: Memory): boolean => one.id === id && one.user_id === user_id;
+
+function readExported(body: unknown, access: Access, call: Call): ExportedMemory {
+  const { vector, version, versions, ...identity } = parse(Identity, body);
+  const memory = readImported(body, identity, access);
+  const item = { memory, vector: vector == null ? null : decodeVector(vector) };
+  if (version == null && versions == null) return item;
+  if (!access.storeAt(memory.scope).versions) {
+    call.ignored('versions');
+    return item;
+  }
+  const before = (versions ?? []).map((one) => readVersion(one, memory, access)).sort((a, b) => b.version - a.version);
+  const latest = before[0]?.version ?? 0;
+  if (new Set(before.map((one) => one.version)).size < before.length || (version ?? latest + 1) <= latest)
+    throw invalidRequest('versions: their numbers must be distinct, and below `version`');
+  return { ...item, version: version ?? latest + 1, versions: before };
+}
+
+function readVersion(body: unknown, current: Memory, access: Access): MemoryVersion {
+  const { version, memory: inner } = parse(Version, body);
+  const memory = { ...readImported(inner, parse(Identity, inner), access), embedding_model: null };
+  if (isVersionOf(memory, current)) return { version, memory };
+  throw invalidRequest('versions: must have the id and the user of their memory');
+}
+
+function readImported(
+  body: unknown,
+  { id, created_at, updated_at, embedding_model }: Omit<z.output<typeof Identity>, 'vector' | 'version' | 'versions'>,
+  { storeAt }: Access,
+): Memory {
+  const input = readNewMemory(body, storeAt);
+  return {
     id,
     created_at,
     updated_at: updated_at ?? created_at,
-    ...readNewMemory(body, access.storeAt),
+    ...input,
+    extensions: { ...input.extensions, ...readStated(body as object) },
     embedding_model: embedding_model ?? null,
     status: null,
   };
-  return { memory, vector: vector == null ? null : decodeVector(vector) };
 }
 
 /** Base64 of little-endian float32. */

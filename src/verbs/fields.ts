@@ -7,10 +7,14 @@ import {
   ERROR_TYPES,
   type Extensions,
   invalidRequest,
+  isReserved,
   MAX_DEPTH,
   MAX_EXTENSIONS,
   MAX_SCOPE_LENGTH,
   OmpError,
+  WAYS,
+  type Way,
+  type Written,
 } from '#contract';
 
 /** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */
@@ -196,13 +200,45 @@ export const queryDate = short(LIMITS.date)
     format: 'date-time',
   });
 
+export const MAX_VERSION = 999_999_999;
+/** The number of a version in a JSON body. */
+export const versionNumber = z.int().min(1, 'must be at least 1').max(MAX_VERSION, `must be at most ${MAX_VERSION}`);
+
 export const cursor = z.string().optional().meta({ description: '`next_cursor` of the previous page.' });
 
-export const trueOrFalse = parameter(
+const booleanText = parameter(
   short(LIMITS.number)
     .refine((value) => value === 'true' || value === 'false', 'must be true or false')
     .transform((value) => value === 'true'),
-).default(false);
+);
+export const trueOrFalse = booleanText.default(false);
+
+/** How memories of untrusted keys count (Decision 54). */
+export const untrusted = booleanText.optional().meta({
+  description:
+    'What memories with `x-omp-untrusted` count: false: they are left out; true: like others; absent: they are answered, but supersede nothing.',
+  type: 'boolean',
+});
+
+const VIAS: readonly string[] = [...WAYS, 'unknown'];
+const isOrigin = (text: string): boolean =>
+  text.startsWith('key:') ? text.length > 'key:'.length : text.startsWith('via:') && VIAS.includes(text.slice(4));
+const originError = `must be key:NAME or via:WAY, which is one of ${VIAS.join(', ')}`;
+/** `Written.origin` as a text. */
+export const originFilter = z
+  .string()
+  .refine((text) => fits(text, LIMITS.userId + 'key:'.length) && isOrigin(text), originError)
+  .transform((text): Written['origin'] => {
+    const value = text.slice('key:'.length);
+    return text.startsWith('key:') ? { key: value } : { via: value as Way };
+  })
+  .meta({
+    description:
+      'Only memories whose last change is by this key (`key:NAME`) or came this way (`via:WAY`; `via:unknown`: without an origin). Needs `features.origins`.',
+    type: 'string',
+    pattern: `^(?:key:[^]{1,${LIMITS.userId}}|via:(?:${VIAS.join('|')}))$`,
+    examples: ['key:crawler'],
+  });
 
 /** A number from 0 to 1. */
 export const share = parameter(
@@ -322,7 +358,8 @@ export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extension
   return extensions;
 }
 
-const isExtensionKey = (key: string): key is `x-${string}` => key.startsWith('x-');
+/** Keys of the gateway are ignored like unknown ones, so that a memory can be sent back as it was read. */
+const isExtensionKey = (key: string): key is `x-${string}` => key.startsWith('x-') && !isReserved(key);
 
 const sortEntries = (entries: [key: string, value: unknown][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1));
 

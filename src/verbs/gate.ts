@@ -39,8 +39,8 @@ export interface Gate {
   readonly description: ReturnType<typeof describe>;
   /** What changes of it. `frozen`: since when the store takes no changes; null: it takes them, or the backend does not answer. */
   state(): Promise<{ readonly frozen: Pick<Freeze, 'since'> | null }>;
-  /** One session for each principal, whose grants are made ready once. */
-  session(principal: Principal): Session;
+  /** One session for each principal and way in; the grants are made ready once. */
+  session(principal: Principal, via: 'http' | 'mcp' | 'mem0'): Session;
   /**
    * Metrics as text (Decision 33). Throws `scope_denied` unless the caller may read the memories of all users: metrics are
    * about them all.
@@ -70,7 +70,10 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
   const description = describe(store, rate_limit_per_minute);
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
-  const sessions = new WeakMap<Principal, Session>();
+  const sessions = { http: new WeakMap(), mcp: new WeakMap(), mem0: new WeakMap() } as const satisfies Record<
+    string,
+    WeakMap<Principal, Session>
+  >;
   const freeze = askRarely('capabilities', () => store.freezing?.current, FRESH_MS);
   return {
     provider: store.name,
@@ -86,11 +89,11 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
       // Who froze it is nothing for the public.
       return { frozen: frozen ? { since: frozen.since } : null };
     },
-    session(principal) {
-      const existing = sessions.get(principal);
+    session(principal, via) {
+      const existing = sessions[via].get(principal);
       if (existing) return existing;
-      const session = sessionOf(new Access(principal, resources), supportedVerbs);
-      sessions.set(principal, session);
+      const session = sessionOf(new Access(principal, via, resources), supportedVerbs);
+      sessions[via].set(principal, session);
       return session;
     },
     async metrics({ users, grants }) {

@@ -5,8 +5,10 @@ import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
 import { map } from './map.ts';
 import { add, batch, get, list, remove, update } from './memories.ts';
+import { rollback } from './rollback.ts';
 import { context, search } from './search.ts';
 import { erase, stats, users } from './users.ts';
+import { purgeVersions, restoreVersion, version, versions } from './versions.ts';
 import { createWebhook, deleteWebhook, listWebhooks, resumeWebhook, rotateWebhook, testWebhook } from './webhooks.ts';
 
 /** Every verb. A path with `{id}` comes after those that it would match too. */
@@ -18,11 +20,16 @@ export const VERB_TABLE = {
   get,
   update,
   delete: remove,
+  versions,
+  version,
+  restore: restoreVersion,
+  purge: purgeVersions,
   context,
   audit,
   changes,
   users,
   erase,
+  rollback,
   stats,
   export: exportMemories,
   import: importMemories,

@@ -27,7 +27,8 @@ const callerOf = (id: string) => `key:${id}`;
 
 /** Throws unless the caller has the grant `admin:*`. */
 export async function requireAdmin({ principal, store: { keys } }: Access, call: Call): Promise<void> {
-  if (!principal.grants.admin) throw new OmpError('scope_denied', NOT_ADMIN);
+  // What it made would be trusted.
+  if (!principal.grants.admin || principal.untrusted) throw new OmpError('scope_denied', NOT_ADMIN);
   // A revoked key is accepted for some seconds: too long for one that could make itself a successor.
   const own = await keys?.find(principal.id.slice(callerOf('').length), call);
   if (own && own.revoked_at !== null) throw new OmpError('unauthorized', 'the API key is revoked');
@@ -39,7 +40,7 @@ async function keysOfAdmin(access: KeyAccess, call: Call): Promise<Required<Stor
   return access.store.keys;
 }
 
-const toWire = ({ hash: _, ...key }: StoredKey) => key;
+const toWire = ({ hash: _, untrusted = false, ...key }: StoredKey) => ({ ...key, untrusted });
 
 /** The log says who made or revoked which key: the store and the audit log do not. */
 const logChange = ({ log }: Access, { id }: StoredKey, { requestId, caller }: Call, message: string): void =>
@@ -51,6 +52,7 @@ const KeyFields = z
     name: z.string().meta({ description: 'Unique, also among revoked keys.' }),
     grants: strings.meta({ description: '`<action>:<scope glob>`, or `admin:*`.' }),
     users: strings.nullable().meta({ description: 'Users whose memories it may access; null: all.' }),
+    untrusted: z.boolean().meta({ description: 'Whether what it writes is marked with `x-omp-untrusted`.' }),
     created_at: time('Creation time, UTC.'),
     expires_at: time('The key is valid before this time; null: without end.').nullable(),
     revoked_at: time('Time of revocation; null: not revoked.').nullable(),
@@ -62,6 +64,7 @@ const newKeyExample = { name: 'editor', grants: ['read:coding/*', 'write:coding/
 const keyExample = {
   id: 'k3j2h1g0f9e8',
   ...newKeyExample,
+  untrusted: false,
   created_at: memoryExample.created_at,
   expires_at: null,
   revoked_at: null,
@@ -122,6 +125,10 @@ const KeyInput = z
       description: 'Date, from 00:00 UTC on, or date-time with offset; null: never.',
       type: ['string', 'null'],
     }),
+    untrusted: optional(z.boolean()).meta({
+      description: 'Whether what it writes is marked with `x-omp-untrusted`. Such a key does nothing with `admin:*`.',
+      default: false,
+    }),
   })
   .meta({ id: 'NewKey' });
 
@@ -135,10 +142,11 @@ export const createKey = verb({
   needs: ['keys'],
   remedy: REMEDY,
   facts: () => NO_FACTS,
-  async run({ name, grants, users = null, expires_at = null }, access, call) {
+  async run({ untrusted, users = null, expires_at = null, ...input }, access, call) {
     const { id, hash, key } = newKey();
     const keys = await keysOfAdmin(access, call);
-    const storedKey = await keys.create({ id, hash, name, grants, users, expires_at }, call);
+    const newOne = { id, hash, ...input, users, expires_at, untrusted: untrusted ?? false };
+    const storedKey = await keys.create(newOne, call);
     logChange(access, storedKey, call, 'an API key was created');
     return { ...toWire(storedKey), key };
   },

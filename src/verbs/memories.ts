@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import {
   type Call,
+  isUntrusted,
   type ListQuery,
   MAX_BATCH_SIZE,
   type Memory,
   type MemoryPatch,
   type NewMemory,
   OmpError,
+  type Written,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
 import { type Access, denied, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
@@ -15,17 +17,20 @@ import { currentAmong } from '../core/current.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Grants } from '../core/grants.ts';
 import type { RequestKey } from '../core/idempotency.ts';
+import { changeChecked } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
 import {
   cursor,
   ErrorFields,
   leftOut,
   next_cursor,
+  originFilter,
   queryDate,
   readIdempotencyKey,
   scopeGlob,
   tag,
   trueOrFalse,
+  untrusted,
   upToMany,
   userId,
   wholeNumber,
@@ -203,7 +208,7 @@ async function addAll(
   });
 }
 
-const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
+export const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
 
 /**
  * SPEC, GET /memories/{id}. Like `update` and `delete`, throws `not_found` if there is no such record or the caller may not
@@ -231,11 +236,11 @@ export const get = verb({
   errors: ['not_found'],
 });
 
-const changeTarget = { ...memoryTarget, if_match: z.string().optional() };
-const CHANGE_HEADERS = { user_id: 'X-User-Id', if_match: 'If-Match' };
+export const changeTarget = { ...memoryTarget, if_match: z.string().optional() };
+export const CHANGE_HEADERS = { user_id: 'X-User-Id', if_match: 'If-Match' };
 
 /** The target of a change, with the versions that `If-Match` admits. */
-function readChangeTarget(
+export function readChangeTarget(
   { if_match, ...input }: Target & { readonly if_match?: string | undefined },
   access: Access,
 ): Target {
@@ -294,7 +299,7 @@ export const update = verb({
 });
 
 /** Checks `read` before the change, and that nobody changes the memory between the two, where the backend has versions. */
-async function updateReadable(
+function updateReadable(
   access: Access & { readonly store: Required<Pick<Store, 'update'>> },
   { target, patch }: { readonly target: Target; readonly patch: MemoryPatch },
   call: Call,
@@ -302,18 +307,12 @@ async function updateReadable(
 ): Promise<Memory | undefined> {
   const { store, principal } = access;
   const { read, write } = principal.grants;
-  for (let retries = 3; ; retries--) {
+  const find = async () => {
     const memory = await store.get(access.ref(target, read), call);
     if (!memory) throw await access.absenceError(read, target, call, facts);
-    const versions = (target.versions ?? [memory.updated_at]).filter((version) => version === memory.updated_at);
-    const exactTarget = access.storeOf(target.id)?.capabilities.etags ? { ...target, versions } : target;
-    try {
-      return await store.update({ ref: access.ref(exactTarget, write), patch }, call);
-    } catch (error) {
-      const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
-      if (!isOurs || retries === 0) throw error;
-    }
-  }
+    return memory;
+  };
+  return changeChecked(store, access.ref(target, write), find, (ref) => store.update({ ref, patch }, call));
 }
 
 /** Whether every scope that the caller may write can be read, by comparison of the globs. */
@@ -378,6 +377,8 @@ export const ListInput = z.object({
     description: 'Leaves out what is not valid now, or superseded by another memory of the page.',
     type: 'boolean',
   }),
+  origin: originFilter.optional(),
+  untrusted,
   cursor,
 });
 
@@ -388,15 +389,17 @@ export const list = verb({
   path: '/memories',
   input: ListInput,
   needs: ['list'],
-  async run({ cursor, limit, tag, current, ...filters }, access, call) {
+  async run({ cursor, limit, tag, current, origin, untrusted, ...filters }, access, call) {
     if (!access.store.capabilities.temporal) rejectTimes(filters);
-    const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined(filters) };
+    const written = writtenOf(access, origin, untrusted);
+    const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined({ ...filters, written }) };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
     const { items, more } = await access.audited('list', access.facts(query), call, () =>
       listAllowed(access, { limit, ...query, ...after }, call),
     );
     const last = items.at(-1);
-    const page = current ? items.filter(currentAmong(items, new Date())) : items;
+    let page = withTrust(items, untrusted, (memory) => memory);
+    if (current) page = page.filter(currentAmong(page, { now: new Date(), untrusted: untrusted === true }));
     return { items: page.map(toWire), next_cursor: more && last ? encodeCursor(last, query) : null };
   },
   id: 'listMemories',
@@ -416,6 +419,28 @@ export const list = verb({
     example: { items: [memoryExample], next_cursor: null },
   },
 });
+
+/** What a query asks of a store by who wrote a memory. A store without origins leaves `withTrust` to filter what it returns. */
+export function writtenOf(
+  { store: { name, capabilities } }: Access,
+  origin: Written['origin'],
+  untrusted: boolean | undefined,
+): Written | undefined {
+  if (!capabilities.origins) {
+    if (origin === undefined) return undefined;
+    const message = 'origin: the provider cannot filter by who wrote a memory (features.origins is false)';
+    throw new OmpError('unsupported_capability', message, { provider: name });
+  }
+  if (untrusted === false) return origin ? { origin, trusted: true } : { trusted: true };
+  return origin && { origin };
+}
+
+/** Without what untrusted keys wrote, if `untrusted` is false: a mounted store may not have filtered it. */
+export const withTrust = <Item>(
+  items: readonly Item[],
+  untrusted: boolean | undefined,
+  memoryOf: (item: Item) => Memory,
+): readonly Item[] => (untrusted === false ? items.filter((item) => !isUntrusted(memoryOf(item))) : items);
 
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
 export type CallerQuery<Query> = Omit<Query, 'scope' | 'within' | 'outside' | 'max_bytes' | 'max_content_bytes'> & {

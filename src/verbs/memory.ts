@@ -1,8 +1,19 @@
 import { z } from 'zod';
-import { type Call, invalidRequest, type Memory, type MemoryPatch, type NewMemory, OmpError } from '#contract';
+import {
+  type Call,
+  type Extensions,
+  invalidRequest,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  ORIGIN,
+  type Origin,
+  UNTRUSTED,
+  WAYS,
+} from '#contract';
 import { recordTooLarge } from '#toolbox';
-import type { Target } from '../core/access.ts';
-import type { Store } from '../core/with-embedder.ts';
+import type { StoreFacts, Target } from '../core/access.ts';
 import {
   confidence,
   content,
@@ -21,6 +32,7 @@ import {
   supersedes,
   tags,
   time,
+  upTo,
   userId,
 } from './fields.ts';
 
@@ -68,6 +80,32 @@ export const PatchBody = z
     patternProperties: { '^x-': { description: 'Custom keys, merged one by one; null removes a key.' } },
   });
 
+/** A change of a memory, as a file of an import states it. */
+const StatedOrigin = z.object({
+  key: upTo(LIMITS.userId).refine(isStorable).optional(),
+  via: z.enum(WAYS),
+  at: dateTime.optional(),
+});
+
+/** `Origin` in an answer. */
+const OriginFields = z
+  .looseObject({
+    key: z
+      .string()
+      .optional()
+      .meta({ description: 'Name of the API key, or subject of the token; absent: anonymous.' }),
+    via: z.enum([...WAYS, 'unknown']).meta({
+      description: '`unknown`: the memory is older than origins, or another application wrote it.',
+    }),
+    version: z.int().optional().meta({ description: 'The version that a restore or a rollback has brought back.' }),
+    at: time('Time of an import, whose `updated_at` comes from a file.').optional(),
+    from: z
+      .looseObject({ key: z.string().optional(), via: z.enum(WAYS), at: time('As stated.').optional() })
+      .optional()
+      .meta({ description: 'The first origin that the file of an import states.' }),
+  })
+  .meta({ description: 'The last change; its time is `updated_at`. Set by the gateway, ignored in input.' });
+
 /** A memory in an answer (SPEC, Resources). */
 export const MemoryFields = z
   .looseObject({
@@ -95,6 +133,10 @@ export const MemoryFields = z
       .enum(['queued', 'indexing', 'done', 'failed'])
       .nullish()
       .meta({ description: 'Ingestion state; absent or null: not tracked.' }),
+    [ORIGIN]: OriginFields.optional(),
+    [UNTRUSTED]: z.literal(true).optional().meta({
+      description: 'A caller with an untrusted key wrote the text. Set by the gateway, ignored in input.',
+    }),
   })
   .meta({
     id: 'Memory',
@@ -108,7 +150,12 @@ export const memoryTarget = {
 };
 
 /** A memory in an answer: its `x-` keys are beside the protocol's fields. */
-export type WireMemory = Omit<Memory, 'extensions'>;
+export type WireMemory = Omit<Memory, 'extensions'> & {
+  readonly [ORIGIN]: Origin | typeof UNKNOWN;
+  readonly [UNTRUSTED]?: true;
+};
+
+const UNKNOWN = { via: 'unknown' } as const;
 
 /** Not a spread: see docs/performance-notes.md. */
 export function toWire(memory: Memory): WireMemory {
@@ -127,15 +174,26 @@ export function toWire(memory: Memory): WireMemory {
     supersedes: memory.supersedes,
     embedding_model: memory.embedding_model,
     status: memory.status,
+    [ORIGIN]: UNKNOWN,
     ...memory.extensions,
   };
+}
+
+/** What a file of an import says about its memory: the first origin, and the mark, which only lowers trust. */
+export function readStated(body: object): Extensions {
+  const { [ORIGIN]: origin, [UNTRUSTED]: untrusted } = body as {
+    [ORIGIN]?: Partial<Origin> | null;
+    [UNTRUSTED]?: unknown;
+  };
+  const { data: stated } = StatedOrigin.safeParse(origin?.from ?? origin);
+  return { ...(stated && { [ORIGIN]: stated }), ...(untrusted === true && { [UNTRUSTED]: true }) };
 }
 
 /**
  * A new memory, for the store of its scope. Throws `invalid_request` that names every invalid field. Its fields always have this order, as the fingerprint
  * of an idempotency key needs.
  */
-export function readNewMemory(body: unknown, storeAt: (scope: string | null) => Store, call?: Call): NewMemory {
+export function readNewMemory(body: unknown, storeAt: (scope: string | null) => StoreFacts, call?: Call): NewMemory {
   const input = parse(CreateBody, body);
   if (call) reportIgnored(call, CreateBody, body as object);
   if (call && input.source) reportIgnored(call, SourceFields, (body as { source: object }).source, 'source.');
@@ -155,7 +213,7 @@ export function readNewMemory(body: unknown, storeAt: (scope: string | null) => 
 }
 
 /** A change of a memory in this store. Throws `invalid_request` that names every invalid field. */
-export function readPatch(body: unknown, store: Store, call: Call): MemoryPatch {
+export function readPatch(body: unknown, store: StoreFacts, call: Call): MemoryPatch {
   const input = parse(PatchBody, body);
   reportIgnored(call, PatchBody, body as object);
   if (input.content !== undefined) requireLength(input.content, store);
@@ -168,7 +226,7 @@ export function readPatch(body: unknown, store: Store, call: Call): MemoryPatch 
   };
 }
 
-function requireLength(text: string, { capabilities: { max_content_length: max } }: Store): void {
+function requireLength(text: string, { capabilities: { max_content_length: max } }: StoreFacts): void {
   if (max !== null && !fits(text, max)) throw invalidRequest(`content: must be at most ${max} characters`);
 }
 

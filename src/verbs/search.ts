@@ -11,17 +11,19 @@ import {
   LIMITS,
   leftOut,
   optional,
+  originFilter,
   query,
   scopePrefix,
   score,
   share,
   strings,
   trueOrFalse,
+  untrusted,
   userId,
   userIds,
   wholeNumber,
 } from './fields.ts';
-import type { CallerQuery } from './memories.ts';
+import { type CallerQuery, withTrust, writtenOf } from './memories.ts';
 import { MemoryFields, memoryExample, toWire } from './memory.ts';
 import { verb } from './verb.ts';
 
@@ -72,6 +74,8 @@ const SearchInput = z.object({
   }),
   explain: trueOrFalse.meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: share.meta({ description: 'Omits results with a lower score.', type: 'number', minimum: 0, maximum: 1 }),
+  origin: originFilter.optional(),
+  untrusted,
 });
 
 /** SPEC, GET /memories/search. */
@@ -82,14 +86,25 @@ export const search = verb({
   input: SearchInput,
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ q: text, user_id, scope, limit, current, explain, min_score = 0 }, access, call) {
-    const query = { user_id, text, tags: [], ...(scope !== undefined && { scope }), ...(explain && { explain }) };
-    const page = await searchAllowed(access, { limit: current ? candidatesOf(access) : limit, ...query }, call);
-    const now = new Date();
-    let hits: readonly MarkedHit[] = page.items;
-    if (current) hits = currentHits(hits, now).slice(0, limit);
+  async run({ q: text, user_id, scope, limit, current, explain, min_score = 0, origin, untrusted }, access, call) {
+    const written = writtenOf(access, origin, untrusted);
+    const query = {
+      user_id,
+      text,
+      tags: [],
+      ...(scope !== undefined && { scope }),
+      ...(explain && { explain }),
+      ...(written && { written }),
+    };
+    const { capabilities, mounts } = access.store;
+    const isFiltered = current || (untrusted === false && (mounts || !capabilities.origins));
+    const page = await searchAllowed(access, { limit: isFiltered ? candidatesOf(access) : limit, ...query }, call);
+    const currency = { now: new Date(), untrusted: untrusted === true };
+    let hits: readonly MarkedHit[] = withTrust(page.items, untrusted, recordOf);
+    if (current) hits = currentHits(hits, currency);
     // Few memories supersede others.
-    else if (hits.some(({ memory }) => memory.supersedes.length > 0)) hits = markSuperseded(hits, now);
+    else if (hits.some(({ memory }) => memory.supersedes.length > 0)) hits = markSuperseded(hits, currency);
+    hits = isFiltered ? hits.slice(0, limit) : hits;
     const explainedHits = explain ? await explainHits(hits, text, access.store, call) : hits;
     const results = explainedHits.filter((hit) => hit.score >= min_score);
     // Only if bytes cut the page, fewer hits than `limit` are left, and `min_score` dropped none: otherwise the missing hits
@@ -129,6 +144,8 @@ export const search = verb({
   },
 });
 
+const recordOf = ({ memory }: SearchHit) => memory;
+
 /** The mark stands beside the score: in the memory, a key of the client could pose as it. */
 const hitToWire = ({ memory, score, superseded_by, explanation }: ExplainedHit) => ({
   memory: toWire(memory),
@@ -155,6 +172,11 @@ const ContextInput = z
     min_score: optional(z.number().min(0, 'must be at least 0').max(1, 'must be at most 1')).meta({
       description: 'Omits memories with a lower score; default 0.1 with vector search, else 0.',
     }),
+    origin: optional(originFilter),
+    untrusted: optional(z.boolean()).meta({
+      description: 'Whether the context may have memories of untrusted keys, each with `[untrusted]` before its text.',
+      default: false,
+    }),
   })
   .meta({ id: 'ContextRequest' });
 
@@ -167,7 +189,9 @@ export const context = verb({
   body: { example: { query: 'which package manager does the user prefer?', user_id: 'u1', token_budget: 500 } },
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ query: text, user_id, scope, token_budget, min_score }, access, call) {
+  async run({ query: text, user_id, scope, token_budget, min_score, origin, untrusted: asked }, access, call) {
+    const untrusted = asked ?? false;
+    const written = writtenOf(access, origin ?? undefined, untrusted);
     const budget = token_budget ?? DEFAULT_TOKEN_BUDGET;
     const query = {
       user_id,
@@ -175,10 +199,12 @@ export const context = verb({
       tags: [],
       ...(scope != null && { scope }),
       max_content_bytes: budget * BYTES_PER_TOKEN,
+      ...(written && { written }),
     };
     const { items } = await searchAllowed(access, { limit: candidatesOf(access), ...query }, call);
     const least = min_score ?? (access.store.capabilities.vector_search ? MIN_SIMILARITY : 0);
-    return toContext(items, { budget, min_score: least }, new Date(), call);
+    const hits = withTrust(items, untrusted, recordOf);
+    return toContext(hits, { budget, min_score: least }, { now: new Date(), untrusted }, call);
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',

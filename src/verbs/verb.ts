@@ -19,7 +19,7 @@ export interface Verb<
   /** The name in messages, and in the audit log. A batch is many adds there. */
   readonly name: AuditAction | 'batch';
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** `{id}` stands for the input field `id`. */
+  /** `{id}` stands for the input field `id`, and so on. */
   readonly path: `/${string}`;
   /** Fields that are neither in the path nor in a header come from the query string, or from the body. */
   readonly input: Input;
@@ -28,6 +28,8 @@ export interface Verb<
   readonly body?: Body;
   /** What the store must have. Without it the verb is `unsupported_capability`. */
   readonly needs: readonly Need[];
+  /** What else it must be like. */
+  suits?(store: Store): boolean;
   /** What an operator can do if the store lacks it. */
   readonly remedy?: string;
   /** Whether it changes memories: on a read-only store, the message says why it is. */
@@ -86,5 +88,8 @@ export const verb = <Input extends z.ZodObject, Output, const Need extends keyof
   definition: Verb<Input, Output, Need>,
 ): Verb<Input, Output, Need> => definition;
 
-export const isSupported = ({ needs }: Pick<Verb, 'needs'>, store: Store): boolean =>
-  needs.every((name) => store[name] !== undefined);
+/** The input fields in the path of a verb. */
+export const fieldsIn = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+
+export const isSupported = ({ needs, suits }: Pick<Verb, 'needs' | 'suits'>, store: Store): boolean =>
+  needs.every((name) => store[name] !== undefined) && suits?.(store) !== false;

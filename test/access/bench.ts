@@ -4,7 +4,7 @@ import type { Embedder, Provider } from '#contract';
 import type { Client, Reply } from '../support/client.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { laterMoment, type Subject, type SubjectOptions } from '../support/subject.ts';
-import { ERRORS, type WireErrorCode, type WireMemory } from '../support/wire.ts';
+import { ERRORS, type WireCapabilities, type WireErrorCode, type WireMemory } from '../support/wire.ts';
 import { type Backdoor, bearer, openBackdoor } from './callers.ts';
 import {
   type Case,
@@ -58,8 +58,12 @@ export async function openBench(
 }
 
 export const featuresOf = ({ subject }: Pick<Bench, 'subject'>) => {
-  const { supports_audit: audited, stats: counted, map: mapped, erase: erases, etags } = subject.capabilities.features;
-  return { audited, counted, mapped, erases, etags };
+  const { features, 'x-stores': stores = [] } = subject.capabilities as typeof subject.capabilities & {
+    readonly 'x-stores'?: readonly Pick<WireCapabilities, 'features'>[];
+  };
+  const { supports_audit: audited, stats: counted, map: mapped, erase: erases, rollback: rolls_back, etags } = features;
+  const versioned = [{ features }, ...stores].every((one) => one.features.versions);
+  return { audited, counted, mapped, erases, rolls_back, etags, versioned };
 };
 
 function countingEmbedder(): { embedder: Embedder; embedded: () => number } {

@@ -12,6 +12,7 @@ import type {
   WirePage,
   WireStats,
   WireUsers,
+  WireVersions,
 } from '../support/wire.ts';
 import {
   globMatches,
@@ -23,6 +24,7 @@ import {
   refusalOfAdd,
   refusalOfErase,
   refusalOfQuery,
+  refusalOfRollback,
   refusalOfUpdate,
   sees,
 } from './rule.ts';
@@ -152,7 +154,7 @@ export const describeTarget = (target: WireMemory | undefined): string =>
 export function readCases(
   key: Key,
   world: World,
-  { audited, counted, mapped }: Readonly<Record<'audited' | 'counted' | 'mapped', boolean>>,
+  { audited, counted, mapped, versioned }: Readonly<Record<'audited' | 'counted' | 'mapped' | 'versioned', boolean>>,
 ): ReadCase[] {
   const seen = world.targets.filter((target) => sees(key, target)).reverse();
   const found = (user: string, glob: string | undefined) =>
@@ -161,6 +163,7 @@ export function readCases(
     );
   return [
     ...getCases(key, world),
+    ...(versioned ? versionsCases(key, world) : []),
     ...USERS.flatMap((user_id) => [
       ...listCases(key, user_id, found),
       ...mapCases(key, user_id, found, mapped),
@@ -185,6 +188,19 @@ const getCases = (key: Key, world: World): ReadCase[] =>
       value: target,
     })),
   );
+
+/** The versions of everything: the current one, and of those before it only scopes that the key may read. */
+const versionsCases = (key: Key, world: World): ReadCase[] =>
+  [...world.targets, undefined].map((target) => ({
+    name: `versions of ${describeTarget(target)}`,
+    send: ({ ask, byId }) => ask(`${byId(target?.id ?? UNKNOWN_ID)}/versions`),
+    code: seenRefusal(key, world, target, refusalById(key, 'read', target)),
+    read(body) {
+      const { items } = body as WireVersions;
+      return { current: items[0]?.memory, hidden: items.filter(({ memory }) => !sees(key, memory)).length };
+    },
+    value: { current: target, hidden: 0 },
+  }));
 
 type Found = (user: string, glob: string | undefined) => WireMemory[];
 
@@ -309,16 +325,43 @@ export interface ChangeCase extends Case {
 }
 
 /** Add, update, update that moves, and delete of everything; with ETags, also of a version that has changed. */
-export const changeCases = (key: Key, world: World, { etags }: { readonly etags: boolean }): ChangeCase[] => [
+export const changeCases = (
+  key: Key,
+  world: World,
+  { etags, rolls_back, versioned }: Readonly<Record<'etags' | 'rolls_back' | 'versioned', boolean>>,
+): ChangeCase[] => [
   ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
   batchCase(key),
+  ...USERS.map((user_id) => rollbackCase(key, user_id, rolls_back)),
   ...[...world.targets, undefined].flatMap((target) => [
     updateCase(key, world, target),
     ...DESTINATIONS.map((scope) => updateCase(key, world, target, scope)),
     deleteCase(key, world, target),
+    ...(versioned ? [restoreCase(key, world, target), purgeCase(key, world, target)] : []),
     ...(etags ? [staleCase(key, world, target, 'write'), staleCase(key, world, target, 'delete')] : []),
   ]),
 ];
+
+/** Of a version that no memory has: without a refusal it is not found. */
+const restoreCase = (key: Key, world: World, target: WireMemory | undefined): ChangeCase => ({
+  name: `restore ${describeTarget(target)}`,
+  send: ({ tell, byId }) => tell('POST', `${byId(target?.id ?? UNKNOWN_ID)}/restore`, { version: 999_999 }),
+  code: seenRefusal(key, world, target, refusalById(key, 'read', target)) ?? 'not_found',
+  succeed: async () => undefined,
+});
+
+const purgeCase = (key: Key, world: World, target: WireMemory | undefined): ChangeCase => {
+  const send = ({ tell, byId }: Client) => tell('DELETE', `${byId(target?.id ?? UNKNOWN_ID)}/versions`);
+  return {
+    name: `purge the versions of ${describeTarget(target)}`,
+    send,
+    code: seenRefusal(key, world, target, refusalById(key, 'delete', target)),
+    async succeed(client) {
+      const { status, text } = await send(client);
+      return status === 200 ? undefined : { name: 'purge', text };
+    },
+  };
+};
 
 /** `If-Match` of a version that no record has. */
 export const STALE = { 'if-match': '"2001-01-01T00:00:00.000Z"' };
@@ -424,6 +467,27 @@ function deleteCase(key: Key, world: World, target: WireMemory | undefined): Cha
       const reply = await send(id, client);
       world.expectGone(id);
       return reply.status === 204 && reply.text === '' ? undefined : { name, reply };
+    },
+  };
+}
+
+/** Of the user without memories, one of its own is undone. Nobody else of this name has written anything of it. */
+function rollbackCase(key: Key, user_id: string, rolls_back: boolean): ChangeCase {
+  const name = `roll back ${user_id}`;
+  const send = ({ tell }: Client, since: string) =>
+    tell('POST', `/users/${user_id}/rollback`, { since, key: 'master' });
+  return {
+    name,
+    send: (client) => send(client, '2001-01-01'),
+    code: rolls_back ? refusalOfRollback(key, user_id) : 'unsupported_capability',
+    async succeed(client, world) {
+      if (OWNERS.some((owner) => owner === user_id)) return undefined;
+      const memory = await world.copy({ ...(world.targets[0] as WireMemory), user_id });
+      const { status, body } = await send(client, memory.created_at);
+      world.expectGone(memory.id);
+      const shown = sees(key, memory) ? { memory } : {};
+      const due = { items: [{ id: memory.id, action: 'delete', ...shown }], next_cursor: null };
+      return isDeepStrictEqual([status, body], [200, due]) ? undefined : { name, status, body };
     },
   };
 }

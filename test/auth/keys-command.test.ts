@@ -143,7 +143,7 @@ describe('keys create --print', () => {
 
 describe('keys list', () => {
   it('shows everything except the secret, as a table and as JSON', async () => {
-    const { stdout } = await keys('create', 'one', ...READ, '--user', 'ana', '--user', 'b\u001b[31mb');
+    const { stdout } = await keys('create', 'one', ...READ, '--untrusted', '--user', 'ana', '--user', 'b\u001b[31mb');
     const key = stdout.trimEnd();
     await keys('create', 'two', '--grant', '*:*', '--expires', '3000-01-01');
     // Keys of one millisecond have the order of their random ids.
@@ -153,11 +153,13 @@ describe('keys list', () => {
     await keys('revoke', 'one');
     const [table, json] = [await keys('list'), await keys('list', '--json')];
     const [head = '', ...rows] = table.stdout.trimEnd().split('\n');
-    expect(head).toMatch(/^ID +NAME +STATE +GRANTS +USERS +CREATED +EXPIRES +LAST USED$/);
+    expect(head).toMatch(/^ID +NAME +STATE +TRUST +GRANTS +USERS +CREATED +EXPIRES +LAST USED$/);
     expect(rows).toEqual([
-      expect.stringMatching(/^[a-z0-9]{12} {2}two {3}expired {2}\*:\* {5}all +\S+Z {2}2001-01-01T00:00:00Z {2}never$/),
       expect.stringMatching(
-        /^[a-z0-9]{12} {2}one {3}revoked {2}read:\* {2}ana b\\u001b\[31mb {2}\S+Z {2}never +never$/,
+        /^[a-z0-9]{12} {2}two {3}expired {2}trusted {4}\*:\* {5}all +\S+Z {2}2001-01-01T00:00:00Z {2}never$/,
+      ),
+      expect.stringMatching(
+        /^[a-z0-9]{12} {2}one {3}revoked {2}untrusted {2}read:\* {2}ana b\\u001b\[31mb {2}\S+Z {2}never +never$/,
       ),
     ]);
     expect((JSON.parse(json.stdout) as object[]).map((each) => Object.keys(each).sort())).toEqual(
@@ -169,6 +171,7 @@ describe('keys list', () => {
         'last_used_at',
         'name',
         'revoked_at',
+        'untrusted',
         'users',
       ]),
     );

@@ -27,6 +27,7 @@ beforeEach(() => store.sql(`delete from ${store.names.apiKeys}`));
 interface Made {
   readonly id: string;
   readonly name: string;
+  readonly untrusted?: boolean;
   readonly key: string;
 }
 interface Page {
@@ -74,7 +75,7 @@ describe('[Decision 41] an admin', () => {
     expect(made).toEqual({
       id: key.slice(4, 16),
       ...{ name: 'editor', grants: ['read:*', 'write:*'], users: ['ana', 'ben'] },
-      ...{ expires_at: '2999-01-02T02:04:05.000Z', revoked_at: null, last_used_at: null },
+      ...{ expires_at: '2999-01-02T02:04:05.000Z', revoked_at: null, last_used_at: null, untrusted: false },
       created_at: expect.any(String),
     });
     expect((await keys.find(made.id, call))?.hash).toBe(hashOf(key));
@@ -94,6 +95,16 @@ describe('[Decision 41] an admin', () => {
     const { as: elsewhere } = await openGateway();
     expectError(await elsewhere(key).ask(`/memories/${id}`), 'unauthorized');
     expect((await revoke(admin, made.id)).body).toEqual(revoked.body);
+  });
+
+  it('[Decision 54] makes an untrusted key, which marks what it writes and manages no keys', async () => {
+    const { as, admin } = await openAdmin();
+    const { key, untrusted } = await make(admin, { untrusted: true, grants: ['*:*', 'admin:*'] });
+    expect(untrusted).toBe(true);
+    expect(await as(key).add({ user_id: 'ana', content: 'tea' })).toMatchObject({
+      ...{ 'x-omp-origin': { key: 'editor', via: 'http' }, 'x-omp-untrusted': true },
+    });
+    expect(codeOf(await as(key).ask('/keys'))).toBe('scope_denied');
   });
 
   it('revokes a key also for a request that waits for changes', async () => {

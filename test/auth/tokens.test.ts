@@ -77,6 +77,13 @@ describe('a valid token', () => {
     expect(grants).toEqual({ read: [], write: [], delete: [], admin: false });
   });
 
+  it('[Decision 54] is untrusted if it says so, in whatever way', async () => {
+    const trustOf = async (omp_untrusted?: unknown) =>
+      (await tokensWith().principal(await sign(key, { omp_untrusted }), call)).untrusted;
+    for (const value of [true, 'true', 1, 'yes', '', {}]) expect(await trustOf(value)).toBe(true);
+    for (const value of [undefined, null, false, 'false']) expect(await trustOf(value)).toBeUndefined();
+  });
+
   it('has the caller id of its issuer and subject', async () => {
     const tokens = tokensWith();
     const [one, two] = [await sign(key), await sign(key, { scope: 'read:*' })];

@@ -42,6 +42,7 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   readChanges: ['ChangesQuery', 'ChangePage'],
   listUsers: ['UsersQuery', 'Page<User> & LeftOut'],
   eraseUser: ['undefined', '{ deleted: number }'],
+  rollBack: ['RollbackQuery', 'RollbackPage'],
   exportMemories: ['ExportQuery', 'ExportPage'],
   importMemories: [
     "{ memories: NewExportedMemory[]; on_conflict?: 'skip' | 'replace' }",

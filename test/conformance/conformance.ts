@@ -16,7 +16,9 @@ import { idempotencySuite } from './idempotency.suite.ts';
 import { kitSuite } from './kit.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { mapSuite } from './map.suite.ts';
+import { originsSuite } from './origins.suite.ts';
 import { recordsSuite } from './records.suite.ts';
+import { rollbackSuite } from './rollback.suite.ts';
 import { scopesSuite } from './scopes.suite.ts';
 import { searchSuite } from './search.suite.ts';
 import type { Admit, GetSubject } from './subject.ts';
@@ -26,6 +28,7 @@ import { transferSuite } from './transfer.suite.ts';
 import { updateSuite } from './update.suite.ts';
 import { usersSuite } from './users.suite.ts';
 import { validationSuite } from './validation.suite.ts';
+import { versionsSuite } from './versions.suite.ts';
 
 const SUITES = [
   capabilitiesSuite,
@@ -45,8 +48,11 @@ const SUITES = [
   auditSuite,
   changesSuite,
   usersSuite,
+  versionsSuite,
+  rollbackSuite,
   transferSuite,
   mapSuite,
+  originsSuite,
   freezeSuite,
   idempotencySuite,
   consistencySuite,

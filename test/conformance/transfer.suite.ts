@@ -3,6 +3,7 @@ import { backgroundCall } from '#contract';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/gateway.ts';
+import { withoutOrigin } from '../support/origin.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { type Admit, type GetSubject, testOf } from './subject.ts';
 
@@ -35,7 +36,7 @@ async function imported(client: Client, memories: readonly object[], on_conflict
 }
 
 const byId = (memories: readonly WireMemory[]) => [...memories].sort((a, b) => (a.id < b.id ? -1 : 1));
-const without = ({ embedding_model: _, status: __, vector: ___, ...memory }: Moved) => memory;
+const without = ({ embedding_model: _, status: __, vector: ___, ...memory }: Moved) => withoutOrigin(memory);
 
 export const transferSuite = (subject: GetSubject, admit: Admit) =>
   describe('export and import', () => {

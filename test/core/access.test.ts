@@ -30,7 +30,7 @@ const openGate = async (change: (provider: Full) => Partial<Provider> = () => ({
   const store = storeOf({ ...memory, ...change(memory) }, embedder);
   const { gate, auditQueue } = gateOn(store, recordingLog());
   const sessionOf = (grants: readonly string[], users: readonly string[] | null = null): Session =>
-    gate.session({ id: 'key:1', app: 'app', users, grants: toGrants(grants) });
+    gate.session({ id: 'key:1', app: 'app', users, grants: toGrants(grants) }, 'http');
   const seed = async (scope: string | null, content = 'note'): Promise<Memory> =>
     (await memory.add({ input: memoryOf('u', content, { scope }), vector: null }, call)) as Memory;
   const entries = async (user: string) =>

@@ -37,7 +37,7 @@ const hit = (id: string, content: string, more: Partial<Memory> & { score?: numb
   return { memory, score };
 };
 const blockOf = (hits: readonly SearchHit[], budget: number, min_score?: number) =>
-  toContext(hits, { budget, min_score }, NOW, callBy());
+  toContext(hits, { budget, min_score }, { now: NOW, untrusted: false }, callBy());
 const cited = async (hits: readonly SearchHit[], budget = 10_000): Promise<string[]> =>
   (await blockOf(hits, budget)).citations.map(({ memory_id }) => memory_id);
 
@@ -228,8 +228,8 @@ describe('huge contents', () => {
         '--eval',
         `import { toContext } from './src/core/context.ts';
          const memory = { id: 'm', content: ${content}, supersedes: [], valid_from: null, valid_to: null,
-           created_at: '', source: null };
-         const { token_count } = await toContext([{ memory, score: 1 }], { budget: 500 }, new Date());
+           created_at: '', source: null, extensions: {} };
+         const { token_count } = await toContext([{ memory, score: 1 }], { budget: 500 }, { now: new Date(), untrusted: false });
          console.log(token_count <= 500);`,
       ],
       { cwd: ROOT, timeout: 600_000 },

@@ -43,10 +43,13 @@ const FEATURES = {
   tags: true,
   consistency_tokens: false,
   etags: true,
+  versions: false,
+  origins: true,
   users: true,
   stats: true,
   map: true,
   erase: true,
+  rollback: true,
   export: true,
   import: true,
   changes: true,
@@ -63,6 +66,7 @@ const PINECONE = {
   max_content_length: 9_000,
   consistency_tokens: true,
   etags: false,
+  origins: false,
 };
 
 interface Case {
@@ -141,6 +145,7 @@ describe('the capability document', () => {
       stats: false,
       map: false,
       erase: false,
+      rollback: false,
       export: false,
       import: false,
       changes: false,
@@ -179,6 +184,7 @@ describe('the capability document', () => {
     [{ explain: false }, { explain: false }],
     [{ consistency_tokens: true }, { consistency_tokens: true }],
     [{ etags: false }, { etags: false }],
+    [{ origins: false }, { origins: false }],
     [{ max_search_results: null }, { max_search_results: 100 }],
     [{ max_search_results: 50 }, { max_search_results: 50 }],
     [{ max_search_results: 1000 }, { max_search_results: 100 }],

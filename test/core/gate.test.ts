@@ -32,11 +32,11 @@ it('a gate exposes the public facts of a store, and no access to memories', asyn
 it('creates the session of each caller once', async () => {
   const { gate } = await openGate();
   const bound = { ...ANONYMOUS, users: ['u'] };
-  expect(gate.session(bound)).toBe(gate.session(bound));
-  expect(gate.session({ ...bound })).not.toBe(gate.session(bound));
+  expect(gate.session(bound, 'http')).toBe(gate.session(bound, 'http'));
+  expect(gate.session({ ...bound }, 'http')).not.toBe(gate.session(bound, 'http'));
   const memory = { user_id: 'v', content: 'x' };
-  await gate.session(ANONYMOUS).run(VERB_TABLE.add, { memory }, call);
-  await expect(gate.session(bound).run(VERB_TABLE.add, { memory }, call)).rejects.toMatchObject({
+  await gate.session(ANONYMOUS, 'http').run(VERB_TABLE.add, { memory }, call);
+  await expect(gate.session(bound, 'http').run(VERB_TABLE.add, { memory }, call)).rejects.toMatchObject({
     code: 'scope_denied',
   });
 });

@@ -48,13 +48,14 @@ export const down = (name: string): Promise<never> =>
   Promise.reject(new OmpError('provider_error', 'it does not answer', { provider: name, down: true }));
 /** All its methods fail. */
 export const failing = once(
-  bent(({ name, ...store }) =>
-    Object.fromEntries(
+  bent(({ name, ...store }) => ({
+    ...Object.fromEntries(
       Object.entries(store)
         .filter(([member, value]) => typeof value === 'function' && member !== 'close')
         .map(([member]) => [member, () => down(name)]),
     ),
-  ),
+    versions: { list: () => down(name), purge: () => down(name), writtenIn: () => down(name) },
+  })),
 );
 
 /** What the answer says in body and header. */

@@ -123,6 +123,7 @@ describe('every response is documented', () => {
       ['addMemories', await client.tell('POST', '/memories/batch', { memories: [memory] })],
       ['updateMemory', await client.tell('PATCH', client.byId(id), { content: 'y' })],
       ['deleteMemory', await client.tell('DELETE', client.byId(id))],
+      ['rollBack', await client.tell('POST', '/users/u2/rollback', { since: '2001-01-01' })],
       ['eraseUser', await client.tell('DELETE', '/users/u2/memories')],
       ['importMemories', await client.tell('POST', '/import', { memories: [moved] })],
     ] as const) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
-import { changes, type Operation, type Sequence, sequences, within } from './operations.ts';
+import { changes, needsVersions, type Operation, type Sequence, sequences, within } from './operations.ts';
 import { openWorld, type World, type WorldStore } from './world.ts';
 
 export interface CheckOptions {
@@ -15,7 +15,7 @@ export interface CheckOptions {
   readonly grants?: readonly string[];
   /** Operations that one of the stores cannot do for all of its memories. */
   readonly skipped?: readonly Operation['do'][];
-  /** Whether all stores have ETags; default: their capabilities say it. */
+  /** Whether all stores have ETags and origins; default: their capabilities say it. */
   readonly etags?: boolean;
 }
 
@@ -36,6 +36,7 @@ export const checkAgreement = async (
       // A key belongs to one store.
       once: mounts.length === 0 && worlds.every(({ world }) => world.once),
       etags: etags && worlds.every(({ world }) => world.etags),
+      origins: etags && worlds.every(({ world }) => world.origins),
     };
     const erased = new Set<number>();
     for (const [step, drawn] of operations.entries()) {
@@ -43,6 +44,7 @@ export const checkAgreement = async (
       // An erase has an entry for each store that had memories of the user (Decision 49).
       if (wanted.do === 'erase' && mounts.length > 0) erased.add(wanted.user);
       if (wanted.do === 'audit' && erased.has(wanted.user)) continue;
+      if (needsVersions(wanted) && !worlds.every(({ world }) => world.versioned)) continue;
       if (wanted.do === 'erase' && !worlds.every(({ world }) => world.erases)) continue;
       if (skipped.includes(wanted.do) || isSpread(wanted, mounts) || leavesStore(wanted, truth, mounts)) continue;
       // Times decide the order of lists and what since and until let through: they must not depend on luck.

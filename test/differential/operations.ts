@@ -28,6 +28,19 @@ export type Operation = { readonly by: number } & (
     }
   | { readonly do: 'delete'; readonly record: number; readonly as: Asserted; readonly match?: Version }
   | { readonly do: 'get'; readonly record: number; readonly as: Asserted }
+  | { readonly do: 'versions'; readonly record: number; readonly limit: number; readonly pages: number }
+  | { readonly do: 'version'; readonly record: number; readonly version: number }
+  | { readonly do: 'restore'; readonly record: number; readonly version: number; readonly match?: Version }
+  | { readonly do: 'purge'; readonly record: number }
+  | {
+      readonly do: 'rollback';
+      readonly user: number;
+      readonly since: Bound;
+      readonly until: Bound;
+      readonly key?: number;
+      readonly dry_run: boolean;
+      readonly limit: number;
+    }
   | { readonly do: 'list'; readonly user: number; readonly since: Bound; readonly until: Bound; readonly query: object }
   | { readonly do: 'turn'; readonly page: number }
   | {
@@ -64,6 +77,7 @@ export type Operation = { readonly by: number } & (
 export interface Right {
   readonly users: readonly number[] | null;
   readonly grants: readonly string[];
+  readonly untrusted: boolean;
 }
 
 export interface Sequence {
@@ -99,6 +113,8 @@ const index = fc.nat({ max: 60 });
 const user = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.nat({ max: USERS - 1 }));
 const oneOf = <T>(values: readonly T[]) => fc.constantFrom(...values);
 const asserted = oneOf([null, 'first user', 'stranger'] as const);
+/** The number of a version: few records are changed more often. */
+const number = fc.integer({ min: 1, max: 5 });
 const match = oneOf(['last', 'old'] as const);
 const by = fc.oneof(
   { weight: 3, arbitrary: fc.constant(0) },
@@ -145,6 +161,14 @@ const seldom = <T, Nil>(arbitrary: fc.Arbitrary<T>, nil: Nil) =>
 const bound = seldom(fc.record({ record: index, by: oneOf([-1, 0, 0, 1]) }), null);
 /** The entry of an add is made a moment after the record's time: only what comes before both is told apart for certain. */
 const auditBound = seldom(fc.record({ record: index, by: fc.constant(0) }), null);
+/** Filters by who wrote a memory. */
+const written = {
+  origin: seldom(
+    oneOf(['key:caller 0', 'key:caller 1', 'key:caller 2', 'via:http', 'via:unknown', 'via:mcp']),
+    undefined,
+  ),
+  untrusted: seldom(oneOf([true, false]), undefined),
+};
 const others = seldom(fc.uniqueArray(fc.nat({ max: USERS - 1 })), []);
 const superseded = fc.uniqueArray(index, { maxLength: 3 });
 
@@ -221,6 +245,33 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('get' as const), by, record: index, as: asserted }) },
   {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('versions' as const),
+      ...{ by, record: index, limit: fc.integer({ min: 1, max: 4 }), pages: fc.integer({ min: 1, max: 3 }) },
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('version' as const), by, record: index, version: number }) },
+  {
+    weight: 2,
+    arbitrary: fc.record(
+      { do: fc.constant('restore' as const), by, record: index, version: number, match },
+      { requiredKeys: ['do', 'by', 'record', 'version'] },
+    ),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('purge' as const), by, record: index }) },
+  {
+    weight: 2,
+    arbitrary: fc.record(
+      {
+        do: fc.constant('rollback' as const),
+        ...{ by, user, since: auditBound, until: auditBound, dry_run: fc.boolean() },
+        ...{ key: fc.nat({ max: CALLERS }), limit: fc.integer({ min: 1, max: 4 }) },
+      },
+      { requiredKeys: ['do', 'by', 'user', 'since', 'until', 'dry_run', 'limit'] },
+    ),
+  },
+  {
     weight: 4,
     arbitrary: fc.record({
       do: fc.constant('list' as const),
@@ -232,6 +283,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         scope: seldom(glob, undefined),
         tag: seldom(oneOf(TAGS), undefined),
         limit: fc.oneof(fc.integer({ min: 1, max: 5 }), fc.constant(50)),
+        ...written,
       }),
     }),
   },
@@ -247,7 +299,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         limit: fc.integer({ min: 1, max: 12 }),
         min_score: oneOf([0, 0.05, 0.25, 0.4, 0.5, 0.75, 1]),
         explain: oneOf([true, undefined] as const),
-        query: fc.record({ q: text, scope: optional(prefix) }),
+        query: fc.record({ q: text, scope: optional(prefix), ...written }),
       },
       { requiredKeys: ['do', 'by', 'user', 'limit', 'query'] },
     ),
@@ -259,7 +311,12 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       by,
       user,
       others,
-      fields: fc.record({ query: text, scope: optional(prefix), token_budget: fc.integer({ min: 1, max: 100 }) }),
+      fields: fc.record({
+        query: text,
+        scope: optional(prefix),
+        token_budget: fc.integer({ min: 1, max: 100 }),
+        ...written,
+      }),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('erase' as const), by, user: fc.nat({ max: USERS - 1 }) }) },
@@ -290,6 +347,7 @@ const right: fc.Arbitrary<Right> = fc.record({
   grants: fc
     .tuple(fc.array(granted(wide), { minLength: 1, maxLength: 2 }), fc.array(granted(glob), { maxLength: 3 }))
     .map((parts) => parts.flat()),
+  untrusted: fc.oneof({ weight: 2, arbitrary: fc.constant(false) }, fc.constant(true)),
 });
 
 /** Some records to begin with, then anything. */
@@ -304,11 +362,17 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   )
   .map(([callers, first, then]) => ({ callers, operations: [...first, ...then] }));
 
-export const changes = (wanted: Operation): boolean =>
-  ['add', 'batch', 'again', 'patch', 'delete', 'erase'].includes(wanted.do);
+/** What only a store with versions can do. */
+export const needsVersions = (wanted: Operation): boolean =>
+  ['versions', 'version', 'restore', 'purge', 'rollback'].includes(wanted.do);
 
-/** For stores that know no idempotency keys or no ETags. Nothing is left that `again` could repeat. */
-export const within = (wanted: Operation, { once = false, etags = false } = {}): Operation => {
+export const changes = (wanted: Operation): boolean =>
+  ['add', 'batch', 'again', 'patch', 'delete', 'erase', 'restore', 'purge', 'rollback'].includes(wanted.do);
+
+/** For stores that know no idempotency keys, ETags or origins. Nothing is left that `again` could repeat. */
+export const within = (wanted: Operation, { once = false, etags = false, origins = false } = {}): Operation => {
+  if (!origins && 'query' in wanted) return { ...wanted, query: withoutWritten(wanted.query) } as Operation;
+  if (!origins && wanted.do === 'context') return { ...wanted, fields: withoutWritten(wanted.fields) };
   if (!once && 'key' in wanted) {
     const { key: _, ...rest } = wanted;
     return rest;
@@ -318,4 +382,9 @@ export const within = (wanted: Operation, { once = false, etags = false } = {}):
     return rest;
   }
   return wanted;
+};
+
+const withoutWritten = <Fields extends object>(fields: Fields): Fields => {
+  const { origin: _, untrusted: __, ...rest } = fields as Fields & { origin?: unknown; untrusted?: unknown };
+  return rest as Fields;
 };

@@ -5,7 +5,7 @@ import type { Fault, Pinecone } from '../pinecone-server/start.ts';
 import { laterMoment } from '../support/subject.ts';
 import { expectAgreement } from './agreement.ts';
 import type { CheckOptions } from './check.ts';
-import { changes, type Operation, type Sequence, sequences, USERS, within } from './operations.ts';
+import { changes, needsVersions, type Operation, type Sequence, sequences, USERS, within } from './operations.ts';
 import { type Answer, openWorld, type WorldStore } from './world.ts';
 
 /** What Pinecone goes through during one step: nothing, or everything written becomes visible, or faults. */
@@ -49,6 +49,7 @@ async function playThrough(
 
   for (const [step, drawn] of operations.entries()) {
     const wanted = within(drawn);
+    if (needsVersions(wanted) && !world.versioned) continue;
     const weather = weathers[step % weathers.length] ?? 'calm';
     const faults = typeof weather === 'object' ? weather : [];
     try {

@@ -21,8 +21,11 @@ import type {
   WireHit,
   WireMemory,
   WirePage,
+  WireRollback,
   WireStats,
   WireUsers,
+  WireVersion,
+  WireVersions,
 } from '../support/wire.ts';
 import { type Asserted, type Bound, type Operation, type Right, USERS, type Version } from './operations.ts';
 
@@ -74,6 +77,8 @@ export interface World {
   /** Whether adds may carry an idempotency key. */
   readonly once: boolean;
   readonly etags: boolean;
+  readonly versioned: boolean;
+  readonly origins: boolean;
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
@@ -106,12 +111,12 @@ const appOf = (caller: number): string => `caller ${caller}`;
 export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Right[], run: string): World => {
   const users = userNames(run);
   const userOf = (user: number): string => users[user] ?? '';
-  const everything: Right = { users: null, grants: ['*:*'] };
+  const everything: Right = { users: null, grants: ['*:*'], untrusted: false };
   const usersOf = ({ user, others = [] }: { readonly user: number; readonly others?: readonly number[] }) => [
     ...new Set([user, ...others].map(userOf)),
   ];
-  const headers = [everything, ...rights].map(({ users: bound, grants }, caller) =>
-    callers.admit({ app: appOf(caller), users: bound === null ? null : bound.map(userOf), grants }),
+  const headers = [everything, ...rights].map(({ users: bound, grants, untrusted }, caller) =>
+    callers.admit({ app: appOf(caller), users: bound === null ? null : bound.map(userOf), grants, untrusted }),
   );
   const clients = headers.map(subject.as);
   const silent = headers.map(unrecorded(subject, callers.authenticator));
@@ -154,6 +159,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
       supersedes: (supersedes ?? []).map((other) => numbers.get(other) ?? other),
     };
   };
+  const shown = ({ memory, ...rest }: WireVersion): object => ({ ...rest, memory: neutral(memory) });
   const ranked = (hits: readonly WireHit[]): RankedHit[] =>
     hits.map(({ memory, explanation, ...hit }) => {
       const { store: _, store_weight: __, ...parts } = { ...explanation } as Record<string, unknown>;
@@ -245,6 +251,57 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
         );
       case 'get':
         return answer(await client.ask(client.byId(idOf(wanted.record)), {}, as(wanted.as)), neutral);
+      case 'versions': {
+        const { limit } = wanted;
+        const found: unknown[] = [];
+        let cursor: string | null | undefined;
+        for (let page = 0; page < wanted.pages && cursor !== null; page++) {
+          const path = `${client.byId(idOf(wanted.record))}/versions`;
+          const reply = await client.ask(path, { limit, ...(cursor && { cursor }) });
+          if (reply.status !== 200) return answer(reply, () => undefined);
+          const { items, next_cursor } = reply.body as WireVersions;
+          found.push(...items.map(shown));
+          cursor = next_cursor;
+        }
+        return { status: 200, value: { found, more: cursor != null } };
+      }
+      case 'version': {
+        const { record, version } = wanted;
+        return answer(await client.ask(`${client.byId(idOf(record))}/versions/${version}`), shown);
+      }
+      case 'restore': {
+        const { record, version, match } = wanted;
+        const path = `${client.byId(idOf(record))}/restore`;
+        return answer(await client.tell('POST', path, { version }, matching(record, match)), neutral);
+      }
+      case 'purge':
+        return answer(await client.tell('DELETE', `${client.byId(idOf(wanted.record))}/versions`), (body) => body);
+      case 'rollback': {
+        const { user, key, dry_run, limit } = wanted;
+        const bounds = { since: moment(wanted.since) ?? '2001-01-01', until: moment(wanted.until) };
+        const body = { ...bounds, ...(key !== undefined && { key: appOf(key) }), dry_run, limit };
+        const found: WireRollback['items'][number][] = [];
+        for (let cursor: string | null | undefined; cursor !== null; ) {
+          const reply = await client.tell('POST', `/users/${encodeURIComponent(userOf(user))}/rollback`, {
+            ...body,
+            cursor,
+          });
+          if (reply.status !== 200) return answer(reply, () => undefined);
+          const { items, next_cursor } = reply.body as WireRollback;
+          found.push(...items);
+          cursor = next_cursor;
+        }
+        // Each store has its order.
+        const value = found
+          .filter(({ id }) => id !== null)
+          .map(({ id, memory, ...rest }) => ({
+            ...rest,
+            record: numbers.get(id ?? '') ?? id,
+            ...(memory && { memory: neutral(memory) }),
+          }))
+          .sort((a, b) => Number(a.record) - Number(b.record));
+        return { status: 200, value };
+      }
       case 'list': {
         const bounds = { since: moment(wanted.since), until: moment(wanted.until) };
         const query: Query = { ...wanted.query, ...bounds, user_id: userOf(wanted.user) };
@@ -341,6 +398,8 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
     erases: subject.capabilities.features.erase,
     once: subject.capabilities.features.idempotency,
     etags: subject.capabilities.features.etags,
+    versioned: subject.capabilities.features.versions,
+    origins: subject.capabilities.features.origins,
     native: subject.capabilities.features.scopes === 'native',
     perform,
     scopeOf: (record) => (added.length === 0 ? undefined : (pick(record)?.scope ?? null)),

@@ -72,6 +72,16 @@ describe('[Decision 45] the tools', () => {
     expect(tools.filter(({ inputSchema }) => 'user_id' in (inputSchema.properties ?? {}))).toEqual([]);
   });
 
+  it('[Decision 56] none of them rolls back', async () => {
+    const { url } = await serverForTest({ mcp: { ...ON, tools: TOOL_NAMES } });
+    const client = await connect(`${url}/mcp/u`);
+    const { tools } = await client.listTools();
+    expect(tools.filter(({ name }) => /roll/.test(name))).toEqual([]);
+    await expect(client.callTool({ name: 'rollback', arguments: { since: '2001-01-01' } })).rejects.toThrow(
+      /not found/,
+    );
+  });
+
   it('are those of OMP_MCP_TOOLS, as far as the provider supports their verbs', async () => {
     const tools = ['delete_memory', 'search', 'fetch'] as const;
     const { url } = await serverForTest({

@@ -362,3 +362,44 @@ function residentKb(pid: number | undefined): number {
     return 0;
   }
 }
+
+describe('rollback', () => {
+  it('[Decision 56] prints what it does with each memory, changes nothing in a dry run, and goes on when it is repeated', async () => {
+    const { client, url } = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const kept = await client.add({ user_id: 'ana', content: 'true' });
+    const changed = await client.add({ user_id: 'ana', content: 'right' });
+    await sleep(5);
+    const since = new Date().toISOString();
+    await sleep(5);
+    await client.update(changed.id, { content: 'wrong\n\u001b[31m' });
+    const added = await client.add({ user_id: 'ana', content: 'x'.repeat(100) });
+    const args = ['rollback', 'ana', '--since', since, '--key', '', '--to', url];
+    const rows = [`restore  ${changed.id}  version 1: wrong \\u001b[31m`, `delete   ${added.id}  ${'x'.repeat(60)}…`];
+    const before = (await client.list({ user_id: 'ana' })).items;
+    expect((await expectEnd([...args, '--dry-run'])).stdout.split('\n').sort()).toEqual(
+      [...rows, 'Dry run: 1 to delete, 1 to restore, 0 kept; 0 had been deleted.', ''].sort(),
+    );
+    expect((await client.list({ user_id: 'ana' })).items).toEqual(before);
+    expect((await expectEnd(args)).stdout).toContain('Done: 1 deleted, 1 restored, 0 kept; 0 had been deleted.');
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items.map(({ content }) => content).sort()).toEqual(['right', 'true']);
+    expect(items.find(({ id }) => id === kept.id)).toEqual(kept);
+    const { items: again, ...counts } = JSON.parse((await expectEnd([...args, '--json'])).stdout);
+    expect(counts).toEqual({ dry_run: false, delete: 0, restore: 0, keep: 1, deleted: 1 });
+    expect(again).toMatchObject([
+      { id: changed.id, action: 'keep', reason: 'rolled_back' },
+      { id: added.id, action: 'deleted' },
+    ]);
+  });
+
+  it('says what is wrong with its arguments', async () => {
+    for (const [args, message] of [
+      [['ana'], 'needs --since'],
+      [[], 'expected USER'],
+      [['ana', '--since', 'yesterday'], '--since must be an ISO 8601 time'],
+      [['ana', '--since', '2026-01-01', '--until', 'now'], '--until must be an ISO 8601 time'],
+    ] as const) {
+      expect((await expectEnd(['rollback', ...args], {}, 2)).stderr).toContain(message);
+    }
+  });
+});

@@ -38,3 +38,11 @@ it('[Decision 43] a memory that one side has twice is named', async () => {
     expect.objectContaining({ id: '2', missing_in: 'b' }),
   ]);
 });
+
+it('[Decision 43] [Decision 54] the mark of an untrusted key counts, and the origin, which an import changes, does not', async () => {
+  const one = { id: '1', user_id: 'ana', content: 'tea' } as ExportedMemory;
+  const differences = async (fields: object) =>
+    (await verify(sideOf('a', [one]), sideOf('b', [{ ...one, ...fields }]), 0, () => {})).differences;
+  expect(await differences({ 'x-omp-origin': { via: 'import' } })).toEqual([]);
+  expect(await differences({ 'x-omp-untrusted': true })).toMatchObject([{ id: '1', fields: ['x-omp-untrusted'] }]);
+});

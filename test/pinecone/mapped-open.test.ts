@@ -174,7 +174,8 @@ describe('presets', () => {
     it('[SPEC GET /memories/{id}] answers by the id of the owner, with no key that is not mapped', async () => {
       const answer = await subject.client.get(id);
       const present = Object.fromEntries(Object.entries(answer).filter(([, value]) => value !== null));
-      expect(present).toEqual({ ...memory, ...(tags.length === 0 && { tags: [] }), supersedes: [] });
+      const unknown = { 'x-omp-origin': { via: 'unknown' } };
+      expect(present).toEqual({ ...memory, ...(tags.length === 0 && { tags: [] }), supersedes: [], ...unknown });
     });
 
     it('[SPEC GET /memories/search] finds the text of the user only', async () => {

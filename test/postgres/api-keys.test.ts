@@ -27,6 +27,7 @@ const keyOf = (id: string, more: Partial<NewKey> = {}): NewKey => ({
   users: null,
   grants: ['read:*'],
   expires_at: null,
+  untrusted: false,
   ...more,
 });
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -35,7 +36,7 @@ describe('the keys in Postgres', () => {
   it('[Decision 13] come back as they were made, on every replica', async () => {
     const odd = ['ana', `"quoted", {braces}`, 'back\\slash', 'NULL', '', 'ü🙂'];
     const wanted = keyOf('aaaaaaaaaaaa', {
-      ...{ users: odd, grants: ['read:a/*', 'write:{"\\,}'], expires_at: '2031-02-03T04:05:06.789Z' },
+      ...{ users: odd, grants: ['read:a/*', 'write:{"\\,}'], expires_at: '2031-02-03T04:05:06.789Z', untrusted: true },
     });
     const made = await keys.create(wanted, call);
     expect(made).toEqual({

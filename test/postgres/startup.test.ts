@@ -58,6 +58,8 @@ describe('a schema of version 1', () => {
     try {
       const first = await store.open();
       const memory = await first.add({ input: memoryOf('u', 'made by the first version', { scope: 'a/b' }) }, call);
+      const extensions = { 'x-omp-origin': 'of the client', 'x-OMP-a': [1], 'x-b': null, 'x-ompa': 2 };
+      const keyed = await first.add({ input: memoryOf('u', 'with keys', { extensions }) }, call);
       await first.close();
       const { auditLog, logStarts, onceKeys, apiKeys, rateLimits, webhooks, ingestion, migrations } = store.names;
       await store.sql(
@@ -79,9 +81,14 @@ describe('a schema of version 1', () => {
         { version: 8, name: 'keys of batches' },
         { version: 9, name: 'changes' },
         { version: 10, name: 'webhooks' },
+        { version: 11, name: 'origins' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
+        // Decision 54: the gateway's own keys are reserved now.
+        expect((await provider.get(refTo(keyed.id), call))?.extensions).toEqual({
+          ...{ 'x-client-omp-origin': 'of the client', 'x-client-OMP-a': [1], 'x-b': null, 'x-ompa': 2 },
+        });
         expect(await provider.keys?.hasAny(call)).toBe(false);
         await works(provider);
       }

@@ -8,7 +8,7 @@ import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_OPTIONS, SERVER_URL } from '../support/postgres-server.ts';
 import { openStoreOf, type Store, type WritableStore } from '../support/stores.ts';
-import { makeDataDir, RECORDED, recordingLog, UNHURRIED_POSTGRES } from '../support/subject.ts';
+import { makeDataDir, RECORDED, recordingLog, UNHURRIED_POSTGRES, VERSIONED } from '../support/subject.ts';
 
 export { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 
@@ -88,6 +88,7 @@ export async function openStore(schema = randomName()): Promise<TestDatabase> {
           embedder: mode === 'keyword' ? undefined : embedder,
           ranking: { mode, keyword_weight: 0.5 },
           audit: audit ?? undefined,
+          versions: VERSIONED,
           data_dir: '/nowhere',
           log,
         },

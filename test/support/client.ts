@@ -11,6 +11,7 @@ import type {
   WirePage,
   WireStats,
   WireUsers,
+  WireVersions,
 } from './wire.ts';
 
 /** Sends one request; in process or over a socket. */
@@ -84,6 +85,8 @@ export const clientOf = (send: Send) => {
       ).results,
     get: (id: string) => bodyOf<WireMemory>(ask(byId(id)), 200),
     update: (id: string, fields: Fields) => bodyOf<WireMemory>(tell('PATCH', byId(id), fields), 200),
+    versions: (id: string, query: Query = {}) => bodyOf<WireVersions>(ask(`${byId(id)}/versions`, query), 200),
+    restore: (id: string, version: number) => bodyOf<WireMemory>(tell('POST', `${byId(id)}/restore`, { version }), 200),
     remove: (id: string) => bodyOf<undefined>(tell('DELETE', byId(id)), 204),
     list: (query: Query) => bodyOf<WirePage>(ask('/memories', query), 200),
     search: async (query: Query) => (await bodyOf<{ results: WireHit[] }>(ask('/memories/search', query), 200)).results,

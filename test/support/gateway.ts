@@ -63,6 +63,9 @@ export const APP_LIMITS = { max_request_bytes: MAX_BODY_BYTES, request_timeout_m
 /** Audit options of providers under test. */
 export const RECORDED = { retention_days: null } as const;
 
+/** How versions are kept by providers under test. */
+export const VERSIONED = { max: 100, retention_days: null } as const;
+
 /** What the gateway puts between a composed provider and HTTP. */
 export function gateOn(store: Store, log: Log, options: Partial<GateOptions> = {}) {
   const auditQueue = openAuditQueue({ audit: store.audit, record: 'all', log });
@@ -90,7 +93,14 @@ export async function openGateway(
   const log = recordingLog();
   const embedder = mode === 'keyword' ? undefined : given;
   const audit = mounted?.name === undefined ? RECORDED : undefined;
-  const opened = await open({ embedder, ranking: { mode, keyword_weight: 0.5 }, audit, data_dir, log });
+  const opened = await open({
+    embedder,
+    ranking: { mode, keyword_weight: 0.5 },
+    audit,
+    versions: VERSIONED,
+    data_dir,
+    log,
+  });
   const composed = compose(opened, { embedder, log, ...(mounted?.name !== undefined && { name: mounted.name }) });
   const provider = (await mounted?.arrange(composed, embedder)) ?? composed;
   const { gate, auditQueue } = gateOn(provider, log);

@@ -8,6 +8,7 @@ export interface Rights {
   readonly users?: readonly string[] | null;
   /** `<action>:<scope glob>`. */
   readonly grants?: readonly string[];
+  readonly untrusted?: boolean;
 }
 
 /** Callers a test makes up as it goes. Whoever else comes may do everything. */
@@ -21,9 +22,9 @@ export const knownCallers = (): KnownCallers => {
   const principals = new Map<string, Principal>();
   return {
     authenticator: { authenticate: async (credential) => principals.get(credential ?? '') ?? ANONYMOUS },
-    admit({ app = null, users = null, grants = ['*:*'] } = {}) {
+    admit({ app = null, users = null, grants = ['*:*'], untrusted = false } = {}) {
       const token = randomUUID();
-      principals.set(token, { id: `key:${token}`, app, users, grants: toGrants(grants) });
+      principals.set(token, { id: `key:${token}`, app, users, grants: toGrants(grants), untrusted });
       return { authorization: `Bearer ${token}` };
     },
   };

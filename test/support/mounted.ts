@@ -1,4 +1,5 @@
 import { type Embedder, type Memory, type NewMemory, OmpError, type Ref, type Visible, type Within } from '#contract';
+import { withMemories } from '#toolbox';
 import { idPrefix, type StoreMembers } from '../../src/core/mount.ts';
 import { mountStores } from '../../src/core/mounts.ts';
 import type { MountedStore, Store } from '../../src/core/with-embedder.ts';
@@ -103,7 +104,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     own[member] === undefined ? undefined : (all[member] as Required<Store>[Member]);
   const [add, batch, update, remove, list] = [has('add'), has('batch'), has('update'), has('delete'), has('list')];
   const [search, vectorsOf, users, userStats] = [has('search'), has('vectorsOf'), has('users'), has('userStats')];
-  const [exportPart, importMemories] = [has('export'), has('import')];
+  const [exportPart, importMemories, versions] = [has('export'), has('import'), has('versions')];
   const members: StoreMembers = {
     name: own.name,
     capabilities: own.capabilities,
@@ -125,6 +126,22 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
       await closeRoot();
     },
     erase: has('erase'),
+    versions: versions && {
+      async list({ ref: one, ...query }, call) {
+        const found = await versions.list({ ref: ref(one), ...query }, call);
+        return (
+          found && {
+            ...found,
+            current: up(found.current),
+            versions: found.versions.map((one) => withMemories(one, up)),
+          }
+        );
+      },
+      purge: (one, call) => versions.purge(ref(one), call),
+      async writtenIn({ after, ...query }, call) {
+        return (await versions.writtenIn({ ...query, after: after && outer(after) }, call)).map(inner);
+      },
+    },
     // They are of all stores: test/core/mounts-answers.test.ts.
     audit: undefined,
     add: add && (async ({ input, key }, call) => up(await add({ input: down(input), key }, call))),
@@ -202,14 +219,14 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
         // The part of the root store is empty.
         while (items.length === 0 && next !== undefined)
           ({ items, next } = await exportPart({ ...wanted, after: next }, call));
-        return { items: items.map(({ memory, vector }) => ({ memory: up(memory), vector })), next };
+        return { items: items.map((item) => withMemories(item, up)), next };
       }),
     import:
       importMemories &&
       (({ items, replace }, call) =>
         importMemories(
           {
-            items: items.map(({ memory, vector }) => ({ memory: { ...down(memory), id: outer(memory.id) }, vector })),
+            items: items.map((item) => withMemories(item, (memory) => ({ ...down(memory), id: outer(memory.id) }))),
             replace,
           },
           call,

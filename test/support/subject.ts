@@ -17,6 +17,7 @@ export {
   RECORDED,
   recordingLog,
   type Subject,
+  VERSIONED,
 } from './gateway.ts';
 
 export interface SubjectOptions extends GatewayOptions {

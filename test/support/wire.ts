@@ -107,12 +107,18 @@ export interface WireCapabilities {
     readonly consistency_tokens: boolean;
     /** Our own: `ETag` and `If-Match`. */
     readonly etags: boolean;
+    /** Our own: `GET /memories/{id}/versions`. */
+    readonly versions: boolean;
+    /** Our own: `origin`, Decision 54. */
+    readonly origins: boolean;
     /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
     readonly users: boolean;
     readonly stats: boolean;
     /** Our own: `GET /map`. */
     readonly map: boolean;
     readonly erase: boolean;
+    /** Our own: `POST /users/{id}/rollback`. */
+    readonly rollback: boolean;
     /** Our own: `GET /export`, `POST /import`. */
     readonly export: boolean;
     readonly import: boolean;
@@ -129,6 +135,19 @@ export interface WireCapabilities {
     /** Our own. */
     readonly max_batch_size: number;
   };
+}
+
+/** `GET /memories/{id}/versions`, Decision 55. */
+export interface WireVersion {
+  readonly version: number;
+  readonly memory: WireMemory;
+  readonly changed: readonly string[] | null;
+  readonly current: boolean;
+}
+
+export interface WireVersions {
+  readonly items: readonly WireVersion[];
+  readonly next_cursor: string | null;
 }
 
 /** `GET /users`, Decision 37. */
@@ -185,3 +204,15 @@ export interface WireError {
 
 export type { Code as WireErrorCode } from '../../src/conformance/protocol.ts';
 export { ERRORS, MAX_BODY_BYTES, STATUSES, VERBS } from '../../src/conformance/protocol.ts';
+
+/** `POST /users/{id}/rollback`, Decision 56. */
+export interface WireRollback {
+  readonly items: readonly {
+    readonly id: string | null;
+    readonly action: string;
+    readonly reason?: string;
+    readonly version?: number;
+    readonly memory?: WireMemory;
+  }[];
+  readonly next_cursor: string | null;
+}

@@ -38,16 +38,21 @@ import type {
   Memory,
   MemoryMap,
   MemoryPatch,
+  MemoryVersion,
   NewExportedMemory,
   NewKey,
   NewMemory,
   NewWebhook,
   Page,
+  RollbackItem,
+  RollbackPage,
+  RollbackQuery,
   SearchQuery,
   SearchResults,
   Stats,
   User,
   UsersQuery,
+  VersionsQuery,
   Webhook,
   WebhookWithSecret,
 } from './types.ts';
@@ -240,6 +245,35 @@ class Memories {
     return toPromise(this.#send(byId('DELETE', id, options), options));
   }
 
+  /** The versions of a memory, newest first, if `features.versions` is true: the current one is the first. Throws `NotFoundError`. */
+  versions(
+    id: string,
+    query: VersionsQuery = {},
+    options: ByIdOptions = {},
+  ): Pages<MemoryVersion, Page<MemoryVersion> & LeftOut> {
+    const { headers } = byId('GET', id, options);
+    const path = ['memories', id, 'versions'];
+    return pages(this.#send, { path, query, headers, itemsOf: (page) => page.items }, options);
+  }
+
+  /** Throws `NotFoundError`. */
+  getVersion(id: string, version: number, options: ByIdOptions = {}): ApiPromise<MemoryVersion> {
+    const path = ['memories', id, 'versions', String(version)];
+    return toPromise(this.#send({ ...byId('GET', id, options), path, repeatable: true }, options));
+  }
+
+  /** Gives the memory what it had in this version, as a new version. Throws `NotFoundError`, `PreconditionFailedError`. */
+  restore(id: string, version: number, options: ChangeOptions = {}): ApiPromise<Memory> {
+    const path = ['memories', id, 'restore'];
+    return toPromise(this.#send({ ...byId('POST', id, options), path, body: { version } }, options));
+  }
+
+  /** Deletes the versions before the current one permanently. Throws `NotFoundError`. */
+  purgeVersions(id: string, options: ByIdOptions = {}): ApiPromise<{ purged: number }> {
+    const path = ['memories', id, 'versions'];
+    return toPromise(this.#send({ ...byId('DELETE', id, options), path }, options));
+  }
+
   /** The memories of a user, newest first. */
   list(query: ListQuery, options?: CallOptions): Pages<Memory, Page<Memory> & LeftOut> {
     return pages(this.#send, { path: ['memories'], query, itemsOf: (page) => page.items }, options);
@@ -304,6 +338,15 @@ class Users {
     return toPromise(
       this.#send({ method: 'DELETE', path: ['users', user_id, 'memories'], repeatable: false }, options),
     );
+  }
+
+  /**
+   * Undoes what was written to the memories of a user in a time, or says with `dry_run` what it would do, if `features.rollback` is
+   * true. Each page that is read undoes what it names.
+   */
+  rollback(user_id: string, query: RollbackQuery, options?: CallOptions): Pages<RollbackItem, RollbackPage> {
+    const path = ['users', user_id, 'rollback'];
+    return pages(this.#send, { method: 'POST', path, query, itemsOf: (page) => page.items }, options);
   }
 }
 
@@ -381,7 +424,7 @@ export const version = ({ updated_at }: Pick<Memory, 'updated_at'>): string => `
 const reading = (
   method: 'GET' | 'POST',
   path: readonly string[],
-  parts: Pick<Request, 'query' | 'body'> = {},
+  parts: Pick<Request, 'query' | 'body' | 'headers'> = {},
 ): Request => ({
   method,
   path,
@@ -389,7 +432,11 @@ const reading = (
   repeatable: true,
 });
 
-const byId = (method: 'GET' | 'PATCH' | 'DELETE', id: string, { userId, ifMatch }: ChangeOptions): Request => ({
+const byId = (
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+  id: string,
+  { userId, ifMatch }: ChangeOptions,
+): Request => ({
   method,
   path: ['memories', id],
   headers: {
@@ -429,17 +476,23 @@ function split(memories: readonly NewMemory[], size: number): NewMemory[][] {
 }
 
 interface Listing<Item, OnePage> {
+  /** Default: `GET`. With `POST`, the query is the body. */
+  readonly method?: 'GET' | 'POST';
   readonly path: readonly string[];
   readonly query: object;
+  readonly headers?: Request['headers'];
   itemsOf(page: OnePage): readonly Item[];
 }
 
 function pages<Item, OnePage extends { next_cursor?: string | null }>(
   send: Send,
-  { path, query, itemsOf }: Listing<Item, OnePage>,
+  { method = 'GET', path, query, headers = {}, itemsOf }: Listing<Item, OnePage>,
   options: CallOptions | undefined,
 ): Pages<Item, OnePage> {
-  const page = (parameters: object) => send<OnePage>(reading('GET', path, { query: parameters }), options);
+  const page = (parameters: object) => {
+    const parts = method === 'GET' ? { query: parameters } : { body: parameters };
+    return send<OnePage>({ ...reading(method, path, parts), headers }, options);
+  };
   return {
     page: () => toPromise(page(query)),
     async *[Symbol.asyncIterator]() {

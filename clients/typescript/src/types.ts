@@ -16,6 +16,28 @@ export interface Source {
   ref?: string | null;
 }
 
+/** Who changed a memory last; set by the gateway. */
+export interface Origin {
+  /** Name of the API key, or subject of the token; absent: anonymous. */
+  key?: string;
+  /** `unknown`: the memory is older than origins, or another application wrote it. */
+  via: Way | 'unknown';
+  /** Time of an import. */
+  at?: string;
+  /** What the file of an import states. */
+  from?: { key?: string; via: Way; at?: string };
+}
+
+type Way = 'http' | 'mcp' | 'mem0' | 'import' | 'restore' | 'rollback';
+
+/** What memories of untrusted keys count, and who wrote what is asked for. */
+interface WrittenQuery {
+  /** Only memories whose last change is by this key (`key:NAME`) or came this way (`via:mcp`, `via:unknown`; `features.origins`). */
+  origin?: string;
+  /** What untrusted keys wrote: false: it is left out; true: it counts like other memories; absent: it supersedes nothing. */
+  untrusted?: boolean;
+}
+
 export interface Memory extends Extensions {
   id: string;
   content: string;
@@ -37,6 +59,9 @@ export interface Memory extends Extensions {
   embedding_model?: string | null;
   /** Null: the provider does not track ingestion. */
   status?: 'queued' | 'indexing' | 'done' | 'failed' | null;
+  'x-omp-origin'?: Origin;
+  /** A caller with an untrusted key wrote the text. */
+  'x-omp-untrusted'?: true;
 }
 
 export interface NewMemory extends Extensions {
@@ -66,7 +91,7 @@ export interface MemoryPatch extends Extensions {
   supersedes?: string[];
 }
 
-export interface ListQuery {
+export interface ListQuery extends WrittenQuery {
   user_id: string;
   /** Glob over the scope: `*` matches any run of characters, `?` one character. */
   scope?: string;
@@ -80,6 +105,24 @@ export interface ListQuery {
   limit?: number;
   /** `next_cursor` of a page, to start there. */
   cursor?: string;
+}
+
+export interface VersionsQuery {
+  /** Versions per page, 1 to 100; default 50. */
+  limit?: number;
+  /** `next_cursor` of a page, to start there. */
+  cursor?: string;
+}
+
+/** A memory as it was. */
+export interface MemoryVersion {
+  /** Counts up from 1 with each change. */
+  version: number;
+  memory: Memory;
+  /** Fields that differ from the version before it; null: that one is not kept, or not readable. */
+  changed: string[] | null;
+  /** Whether the memory is this version now. */
+  current: boolean;
 }
 
 /** Stores that an answer lacks, of a gateway with several (`x-stores` of `/capabilities`). */
@@ -96,7 +139,7 @@ export interface Page<Item> {
   next_cursor?: string | null;
 }
 
-export interface SearchQuery {
+export interface SearchQuery extends WrittenQuery {
   q: string;
   /** Several users are searched at once, where the gateway supports it (`features.multi_user`). */
   user_id: string | string[];
@@ -152,6 +195,10 @@ export interface ContextQuery {
   token_budget?: number | null;
   /** 0 to 1; omits memories with a lower score. */
   min_score?: number | null;
+  /** As in `ListQuery`. */
+  origin?: string | null;
+  /** Whether memories of untrusted keys are included, marked with `[untrusted]`; default false. */
+  untrusted?: boolean | null;
 }
 
 export interface ContextBlock extends LeftOut {
@@ -182,6 +229,7 @@ export type Action =
   | 'stats'
   | 'map'
   | 'erase'
+  | 'rollback'
   | 'export'
   | 'import'
   | 'changes'
@@ -258,6 +306,8 @@ export interface ExportQuery {
   since?: string;
   /** Whether each memory has its vector. */
   vectors?: boolean;
+  /** Whether each memory has its versions (`features.versions`). */
+  versions?: boolean;
   limit?: number;
   cursor?: string;
 }
@@ -265,6 +315,10 @@ export interface ExportQuery {
 export interface ExportedMemory extends Memory {
   /** Base64 of little-endian float32. */
   vector?: string;
+  /** The number of this version. */
+  version?: number;
+  /** The versions before it, newest first. */
+  versions?: Pick<MemoryVersion, 'version' | 'memory'>[];
 }
 
 export interface ExportPage extends LeftOut {
@@ -279,6 +333,8 @@ export interface NewExportedMemory extends NewMemory {
   updated_at?: string | null;
   embedding_model?: string | null;
   vector?: string | null;
+  version?: number | null;
+  versions?: { version: number; memory: NewExportedMemory }[] | null;
 }
 
 /** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields, or of another user. */
@@ -319,10 +375,13 @@ export interface Capabilities {
     consistency_tokens?: boolean;
     batch?: boolean;
     etags?: boolean;
+    origins?: boolean;
+    versions?: boolean;
     users?: boolean;
     stats?: boolean;
     map?: boolean;
     erase?: boolean;
+    rollback?: boolean;
     export?: boolean;
     import?: boolean;
     changes?: boolean;
@@ -395,6 +454,35 @@ export interface Stats extends LeftOut {
   created: { per: 'day' | 'month'; counts: { from: string; count: number }[] };
 }
 
+export interface RollbackQuery {
+  /** Undoes what was written at or after this time. */
+  since: string;
+  /** And at or before this time; default: until now. */
+  until?: string | undefined;
+  /** By this caller: the name of a key or the subject of a token; empty: callers without one. Default: by anybody. */
+  key?: string | undefined;
+  /** Only says what would be done. */
+  dry_run?: boolean;
+  /** Memories that a request looks at, 1 to 500; default 100. */
+  limit?: number;
+  cursor?: string;
+}
+
+export interface RollbackItem {
+  /** Null: all memories of the user, which were erased. */
+  id: string | null;
+  /** `deleted`: it was deleted in that time, which cannot be undone. */
+  action: 'delete' | 'restore' | 'keep' | 'deleted';
+  /** Why it is kept. */
+  reason?: 'changed_since' | 'no_version' | 'rolled_back' | 'unchanged' | 'rejected';
+  /** The version that it gets back. */
+  version?: number;
+  /** As it was found; absent: the key may not read it, or it was deleted before. */
+  memory?: Memory;
+}
+
+export interface RollbackPage extends Page<RollbackItem>, LeftOut {}
+
 export interface MapQuery {
   user_id: string;
   /** Glob. */
@@ -422,6 +510,8 @@ export interface NewKey {
   users?: string[] | null;
   /** A date, from 00:00 UTC on, or a date-time with offset; null: never. */
   expires_at?: string | null;
+  /** Whether what it writes is marked with `x-omp-untrusted`; default false. */
+  untrusted?: boolean | null;
 }
 
 /** A key without its secret. */
@@ -431,6 +521,8 @@ export interface Key {
   name: string;
   grants: string[];
   users: string[] | null;
+  /** Of gateways that mark what untrusted keys write. */
+  untrusted?: boolean;
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;

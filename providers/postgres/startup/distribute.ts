@@ -20,7 +20,7 @@ const hasCitus = async (query: Query): Promise<boolean> =>
  */
 export async function distribute(client: pg.Client, names: Names, log: Log): Promise<void> {
   if (!(await hasCitus(async (text) => (await client.query(text)).rows))) throw new Error(NO_CITUS);
-  const { memories, ingestion, auditLog, onceKeys, largeUsers, store } = names;
+  const { memories, versions, ingestion, auditLog, onceKeys, largeUsers, store } = names;
   const started = performance.now();
   const secret = `(select bucket_secret from ${store})`;
   const bucketOf = (column: string) => bucketSql(secret, column);
@@ -28,6 +28,7 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
   await client.query(`set local citus.multi_shard_modify_mode = 'sequential'`);
   await client.query(`
     alter table ${ingestion} drop constraint ingestion_memory_id_fkey, drop constraint ingestion_pkey;
+    alter table ${versions} drop constraint memory_versions_id_fkey, drop constraint memory_versions_pkey;
     alter table ${memories} drop constraint memories_pkey;
     alter table ${onceKeys} drop constraint once_keys_pkey;
     alter table ${largeUsers} drop constraint large_users_pkey;
@@ -35,21 +36,27 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     update ${largeUsers} set bucket = ${bucketOf('user_id')};
     update ${auditLog} set bucket = ${bucketOf(`coalesce(user_id, '')`)};
     update ${ingestion} q set bucket = m.bucket from ${memories} m where id = memory_id;
+    update ${versions} v set bucket = m.bucket from ${memories} m where m.id = v.id;
     update ${onceKeys} set bucket = ${bucketOf(`caller || ' ' || key`)};
     alter table ${memories} add primary key (id, bucket);
     alter table ${ingestion} add primary key (memory_id, bucket);
+    alter table ${versions} add primary key (id, version, bucket);
     alter table ${onceKeys} add primary key (caller, key, bucket);
     alter table ${largeUsers} add primary key (user_id, bucket);
     -- It has no key, and a shard moves by logical replication. Only the retention changes rows, so this costs nothing else.
     alter table ${auditLog} replica identity full;
   `);
-  const [first = '', ...others] = [memories, ingestion, auditLog, onceKeys, largeUsers].map(pg.escapeLiteral);
+  const [first = '', ...others] = [memories, versions, ingestion, auditLog, onceKeys, largeUsers].map(pg.escapeLiteral);
   await client.query(`select create_distributed_table(${first}, 'bucket')`);
   for (const table of others)
     await client.query(`select create_distributed_table(${table}, 'bucket', colocate_with => ${first})`);
-  await client.query(
-    `alter table ${ingestion} add foreign key (memory_id, bucket) references ${memories} (id, bucket) on delete cascade`,
-  );
+  for (const [table, id] of [
+    [ingestion, 'memory_id'],
+    [versions, 'id'],
+  ])
+    await client.query(
+      `alter table ${table} add foreign key (${id}, bucket) references ${memories} (id, bucket) on delete cascade`,
+    );
   const { rows } = await client.query<{ shards: number; nodes: number }>(
     `select count(*)::int as shards, count(distinct nodename || nodeport)::int as nodes from citus_shards where table_name = $1::regclass`,
     [memories],

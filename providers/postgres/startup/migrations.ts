@@ -226,6 +226,54 @@ create table ${names.webhooks} (
 );
 `;
 
+const versions = ({ memories, versions, distributed }: Names): string => {
+  const memory = distributed ? 'id, bucket' : 'id';
+  const distribution = `select create_distributed_table(${pg.escapeLiteral(versions)}, 'bucket', colocate_with => ${pg.escapeLiteral(memories)});`;
+  return `
+-- Counts up with every change of the memory.
+alter table ${memories} add column version integer not null default 1;
+
+-- What changes have replaced: memories as they were, without vector and keywords. They go with their memory.
+create table ${versions} (
+  id           text collate "C" not null,
+  version      integer not null,
+  user_id      text not null,
+  content      text not null,
+  scope        text collate "C",
+  tags         text[] not null,
+  source       jsonb,
+  confidence   double precision,
+  created_at   timestamptz(3) not null,
+  updated_at   timestamptz(3) not null,
+  valid_from   timestamptz(3),
+  valid_to     timestamptz(3),
+  supersedes   text[] not null,
+  extensions   jsonb not null,
+  replaced_at  timestamptz(3) not null,
+  bucket       smallint not null default 0,
+  primary key (id, version${distributed ? ', bucket' : ''})
+);
+
+-- Retention: what was replaced first.
+create index memory_versions_replaced on ${versions} (replaced_at);
+
+${distributed ? distribution : ''}
+
+alter table ${versions} add foreign key (${memory}) references ${memories} (${memory}) on delete cascade;
+`;
+};
+
+const origins = (names: Names): string => `
+-- Whether what the key writes is marked.
+alter table ${names.apiKeys} add column untrusted boolean not null default false;
+
+-- Keys that clients gave to their memories before they were reserved. Reads every row once: a second for a million memories.
+update ${names.memories} set extensions = (
+    select jsonb_object_agg(case when key ilike 'x-omp-%' then 'x-client-' || substr(key, 3) else key end, value)
+    from jsonb_each(extensions))
+  where exists (select from jsonb_object_keys(extensions) as key where key ilike 'x-omp-%');
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -238,6 +286,8 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'keys of batches', sql: keysOfBatches },
   { name: 'changes', sql: changes },
   { name: 'webhooks', sql: webhooks },
+  { name: 'versions', sql: versions },
+  { name: 'origins', sql: origins },
 ];
 
 /** The version that added the ingestion queue. */
@@ -247,7 +297,7 @@ export const CHANGES = 9;
 
 /**
  * Migrates the schema to the current version, in the caller's transaction. Replicas may do so at the same time: an advisory
- * lock lets one pass after the other. Throws if a newer gateway made the schema, or if a backup was restored only in part.
+ * lock lets one pass after the other. `names`: whether the tables are distributed as they are. Throws if a newer gateway made the schema, or if a backup was restored only in part.
  */
 export async function migrate(client: pg.Client, schema: string, names: Names): Promise<void> {
   await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`omp-gateway ${schema}`]);

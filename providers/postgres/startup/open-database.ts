@@ -158,9 +158,10 @@ async function prepare(
   await client.query('begin');
   const extension = await requireVector(client);
   const initial = toNames(schema, extension.schema);
-  await migrate(client, schema, initial);
   const query = async (text: string, values: readonly unknown[] = []) => (await client.query(text, [...values])).rows;
-  const found = await namesInUse(client, initial, await isDistributed(query, initial));
+  const before = await isDistributed(query, initial);
+  await migrate(client, schema, { ...initial, distributed: before });
+  const found = await namesInUse(client, initial, before);
   await check(client, found);
   const toDo = distributed === 'citus' && !found.distributed;
   // After the check, which may set how the vectors are stored: of distributed tables Citus does not change that.

@@ -6,7 +6,7 @@ import type { Names } from './names.ts';
 
 const TIMES = ['created_at', 'expires_at', 'revoked_at', 'last_used_at'] as const;
 const COLUMNS = [
-  ...['id', 'name', 'hash', 'users', 'grants'],
+  ...['id', 'name', 'hash', 'users', 'grants', 'untrusted'],
   ...TIMES.map((column) => `date_part('epoch', ${column}) * 1000 as ${column}`),
 ].join(', ');
 
@@ -22,8 +22,8 @@ export function createKeyStore({ db, names }: { db: Database; names: Names }): O
      order by created_at desc, id desc limit $2::int`,
   );
   const create = statement(
-    `insert into ${table} (id, name, hash, users, grants, created_at, expires_at)
-     values ($1, $2, $3, $4::text[], $5::text[], now(), $6::timestamptz) on conflict do nothing returning ${COLUMNS}`,
+    `insert into ${table} (id, name, hash, users, grants, untrusted, created_at, expires_at)
+     values ($1, $2, $3, $4::text[], $5::text[], $6, now(), $7::timestamptz) on conflict do nothing returning ${COLUMNS}`,
   );
   // If a text is the id of one key and the name of another, the id wins.
   const revoke = statement(
@@ -43,8 +43,8 @@ export function createKeyStore({ db, names }: { db: Database; names: Names }): O
     },
     hasAny: async (call) => (await db.query(exists, [], call))[0]?.present === true,
     list: async ({ after, limit }, call) => (await db.query(list, [after ?? null, limit ?? null], call)).map(toKey),
-    async create({ id, name, hash, users, grants, expires_at }, call) {
-      const [row] = await db.query(create, [id, name, hash, users, grants, expires_at], call);
+    async create({ id, name, hash, users, grants, untrusted = false, expires_at }, call) {
+      const [row] = await db.query(create, [id, name, hash, users, grants, untrusted, expires_at], call);
       if (!row) throw invalidRequest('a key of this name exists already; names of revoked keys cannot be reused');
       return toKey(row);
     },
@@ -56,9 +56,9 @@ export function createKeyStore({ db, names }: { db: Database; names: Names }): O
   };
 }
 
-const toKey = ({ id, name, hash, users, grants, ...row }: Row): StoredKey =>
+const toKey = ({ id, name, hash, users, grants, untrusted, ...row }: Row): StoredKey =>
   ({
-    ...{ id, name, hash, users, grants },
+    ...{ id, name, hash, users, grants, untrusted },
     ...Object.fromEntries(TIMES.map((column) => [column, row[column] === null ? null : toIso(row[column] as number)])),
   }) as unknown as StoredKey;
 

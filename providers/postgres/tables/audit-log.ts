@@ -8,16 +8,17 @@ const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 
 
 /**
  * SQL that writes one audit entry for each row of `changed`, from its `bucket`, `id`, `user_id` and `scope`. `left`: SQL of
- * `AuditEntry.left_scopes`; undefined: no scope can be left. The table adds node and transaction.
+ * `AuditEntry.left_scopes`; undefined: no scope can be left. The table adds node and transaction, unless the entry is no change.
  */
 export function insertChangeEntry(
   names: Names,
   bind: Conditions['bind'],
-  { action, left }: { readonly action: AuditAction; readonly left?: string | undefined },
+  { action, left, changed = true }: { action: AuditAction; left?: string | undefined; changed?: boolean },
   call: Call,
 ): string {
   const [now, app, request] = changeEntryValues(call).map(bind);
-  const [column, value] = left === undefined ? ['', ''] : [', left_scopes', `, ${left}`];
+  const unchanged = changed ? ['', ''] : [', node, xid', ', null, null'];
+  const [column, value] = left === undefined ? unchanged : [', left_scopes', `, ${left}`];
   return `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')}${column})
     select bucket, ${now}::timestamptz, ${app}::text, '${action}', user_id, id, scope, ${request}::text, 'ok'${value} from changed`;
 }

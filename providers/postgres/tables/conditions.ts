@@ -1,4 +1,13 @@
-import { hasWildcard, type ListQuery, literalPrefix, type SearchQuery, type Visible } from '#provider';
+import {
+  hasWildcard,
+  type ListQuery,
+  literalPrefix,
+  ORIGIN,
+  type Ref,
+  type SearchQuery,
+  UNTRUSTED,
+  type Visible,
+} from '#provider';
 import { toTextArray } from '../values.ts';
 import { type Names, NO_BUCKET } from './names.ts';
 
@@ -59,6 +68,14 @@ export function whereTags(where: Conditions, tags: readonly string[]): void {
   if (tags.length > 0) where.and(`tags @> ${where.bind(toTextArray(tags))}::text[]`);
 }
 
+export function whereWritten(where: Conditions, { origin, trusted }: ListQuery['written'] = {}): void {
+  const has = (keys: object) => `extensions @> ${where.bind(JSON.stringify(keys))}::jsonb`;
+  if (trusted) where.and(`not ${has({ [UNTRUSTED]: true })}`);
+  if (!origin) return;
+  const isUnknown = 'via' in origin && origin.via === 'unknown';
+  where.and(isUnknown ? `not extensions ? ${where.bind(ORIGIN)}` : has({ [ORIGIN]: origin }));
+}
+
 /** Lets the planner use the index on the tags of large users, for statements about one of them. */
 export function whereTagsOfLargeUser(where: Conditions, { user_id, tags }: ListQuery | SearchQuery): void {
   if (tags.length > 0) where.and(`large and array[user_id] @> array[${where.bind(user_id)}]`);
@@ -95,6 +112,20 @@ export function whereWithin(where: Conditions, { within, outside }: Visible, sco
     const hidden = outside.flatMap((top) => [toLikePattern(top), `${toLikePattern(top)}/%`]);
     where.and(`(${scope} is null or not ${scope} like any(${where.bind(toTextArray(hidden))}::text[]))`);
   }
+}
+
+/** A memory in its bucket. Undefined: on a single server. */
+export type Located = Ref & { readonly bucket?: number | undefined };
+
+/** The condition that a row is the record of a reference. */
+export function whereOne(names: Names, ref: Located): Conditions {
+  const { id, users } = ref;
+  const where = conditions(ref.bucket);
+  where.and(inShard(names));
+  where.and(`id = ${where.bind(id)}`);
+  if (users !== null) where.and(`user_id = any(${where.bind(toTextArray(users))}::text[])`);
+  whereWithin(where, ref);
+  return where;
 }
 
 /** SQL that tells whether a scope matches one of the globs. */

@@ -1,4 +1,4 @@
-import { type AuditOptions, backgroundCall, type Log } from '#provider';
+import { type AuditOptions, backgroundCall, type Log, type VersionOptions } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, inShards, skipLocked } from './conditions.ts';
@@ -11,6 +11,8 @@ export interface HousekeepingOptions {
   readonly names: Names;
   /** Undefined: auditing is off. */
   readonly audit: AuditOptions | undefined;
+  /** Undefined: no versions are kept. */
+  readonly versions?: VersionOptions | undefined;
   /** Days after `valid_to` until a memory is deleted; undefined: never. */
   readonly purge_expired_days?: number | undefined;
   readonly log: Log;
@@ -27,13 +29,14 @@ const MINUTE_MS = 60_000;
 const BATCH = 1_000;
 
 /**
- * Deletes expired audit entries, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
+ * Deletes expired audit entries, versions, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
  * each skips rows that another one is deleting; on Citus it waits, and finds them deleted.
  */
 export function startHousekeeping({
   run,
   names,
   audit,
+  versions,
   purge_expired_days,
   log,
   every_ms = HOUR_MS,
@@ -83,6 +86,8 @@ export function startHousekeeping({
       await endChanges(time);
       await deleteExpired(names.auditLog, 'timestamp', '<=', time);
     }
+    if (versions && versions.retention_days !== null)
+      await deleteExpired(names.versions, 'replaced_at', '<=', daysAgo(versions.retention_days));
     if (purge_expired_days !== undefined) await purge(daysAgo(purge_expired_days));
     const [after, until] = keyPeriod();
     await deleteExpired(names.onceKeys, 'created_at', '<=', after);

@@ -9,9 +9,9 @@ import {
   type MemoryPatch,
   mergeExtensions,
   type ProtocolVerb,
-  type Ref,
   type Vector,
   type VectorsQuery,
+  type VersionOptions,
 } from '#provider';
 import { rememberStatements, type Statement } from '../client/connections.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
@@ -20,18 +20,22 @@ import {
   type Conditions,
   conditions,
   inShard,
+  type Located,
   part,
   shardOf,
   UNINDEXED_USER,
+  whereOne,
   whereScopeGlob,
   whereTags,
   whereTagsOfLargeUser,
   whereWithin,
+  whereWritten,
 } from './conditions.ts';
 import { claimKey } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
 import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, firstWithin, queueStatusOfMany } from './memory-rows.ts';
 import type { Names } from './names.ts';
+import { dropVersions, keepVersion } from './versions.ts';
 
 /** A statement and its values, ready to be sent. */
 export interface Query {
@@ -61,9 +65,6 @@ export interface Update {
   readonly max_bytes: number;
 }
 
-/** A memory in its bucket. Undefined: on a single server. */
-export type Located = Ref & { readonly bucket?: number | undefined };
-
 interface Change {
   readonly action: ProtocolVerb;
   readonly call: Call;
@@ -83,22 +84,19 @@ interface Change {
 /** The statements of the verbs. Texts differ only by the filters in use, so each is prepared once. */
 export type Statements = ReturnType<typeof createStatements>;
 
-/** `audited`: whether changes write audit entries. */
-export function createStatements(names: Names, audited: boolean, statement = rememberStatements()) {
+/** `audited`: whether changes write audit entries. `versions`: undefined: no versions are kept. */
+export function createStatements(
+  names: Names,
+  audited: boolean,
+  versions?: VersionOptions,
+  statement = rememberStatements(),
+) {
   const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
   const columns = columnsOf(names);
   const listColumns = columnsOf(names, queueStatusOfMany(names));
   /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
   const shortColumns = columnsOf(names, queueStatusOfMany(names), names.distributed ? '$2::float8' : '$1::float8');
-  const one = (ref: Located) => {
-    const { id, users } = ref;
-    const where = conditions(ref.bucket);
-    where.and(inShard(names));
-    where.and(`id = ${where.bind(id)}`);
-    if (users !== null) where.and(`user_id = any(${where.bind(toTextArray(users))}::text[])`);
-    whereWithin(where, ref);
-    return where;
-  };
+  const one = (ref: Located) => whereOne(names, ref);
   /** The same for a change, which checks the version. */
   const oneVersion = (ref: Located) => {
     const where = one(ref);
@@ -199,13 +197,17 @@ export function createStatements(names: Names, audited: boolean, statement = rem
       const sets = changesOf(names, where, wanted);
       const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
       const update = { action: 'update', call, row: COLUMN_NAMES, ...queueing(wanted.vector) } as const;
-      if (!audited || wanted.patch.scope === undefined) return change(where, { ...update, text });
-      // Locked before the update, which reads its number: afterwards its old scope would be hidden from this statement.
+      const moves = audited && wanted.patch.scope !== undefined;
+      if (!versions && !moves) return change(where, { ...update, text });
+      // Locked before the update, which reads its number: afterwards what it was would be hidden from this statement.
+      const kept = versions ? `bucket, version, ${COLUMN_NAMES}` : 'scope';
+      const after = [update.after, ...(versions ? [keepVersion(names), dropVersions(names, versions)] : [])];
       return change(where, {
         ...update,
-        first: `before as materialized (select scope as old from ${names.memories} where ${where} for update)`,
+        first: `before as materialized (select ${kept} from ${names.memories} where ${where} for update)`,
         text: `${text} and (select count(*) from before) > 0`,
-        left: '(select array[old] from before where old <> changed.scope)',
+        after: after.filter((part) => part !== undefined).join(', ') || undefined,
+        left: moves ? '(select array[before.scope] from before where before.scope <> changed.scope)' : undefined,
       });
     },
 
@@ -328,6 +330,7 @@ const hasLiteralScope = ({ scope }: ListQuery): boolean => typeof scope === 'str
 function whereListed(where: Conditions, wanted: ListQuery): void {
   whereScopeGlob(where, wanted);
   whereTags(where, wanted.tags);
+  whereWritten(where, wanted.written);
   // The index on user and time serves restricted callers too: index ranges over the scope would read and sort everything
   // visible for every page (66 ms instead of 0.7 ms at 45,000 of a user's 50,000 memories).
   whereWithin(where, wanted);
@@ -341,6 +344,9 @@ function whereInTime(where: Conditions, wanted: ListQuery): void {
     where.and(`(created_at, id) < (${where.bind(created_at)}::timestamptz, ${where.bind(id)})`);
   }
 }
+
+/** The most that an origin takes, which does not count: two names of 256 characters. */
+const MAX_STAMP_BYTES = 4_096;
 
 /** The columns that an update sets. It does not match a memory that it would make too large, or give too many `x-` keys. */
 function changesOf(names: Names, where: Conditions, { patch, keywords, vector, max_bytes }: Update): string[] {
@@ -369,14 +375,17 @@ function changesOf(names: Names, where: Conditions, { patch, keywords, vector, m
     grow('extensions', `(extensions || ${set}::jsonb) - ${removed}::text[]`);
   }
   if (grown.extensions) {
-    const keys = (extensions: string) => `(select count(*) from jsonb_object_keys(${extensions}))`;
+    // Without those of the gateway.
+    const keys = (extensions: string) =>
+      `(select count(*) from jsonb_object_keys(${extensions}) as key where key not ilike 'x-omp-%')`;
     where.and(`${keys(grown.extensions)} <= greatest(${MAX_EXTENSIONS}, ${keys('extensions')})`);
   }
   if (Object.keys(grown).length > 0) {
-    where.and(`${bytesAfter(grown)} <= greatest(${where.bind(max_bytes)}::int8, ${bytesAfter({})})`);
+    where.and(`${bytesAfter(grown)} <= greatest(${where.bind(max_bytes + MAX_STAMP_BYTES)}::int8, ${bytesAfter({})})`);
   }
   // Always later than the last change, even if the clock went back or both are in the same millisecond.
   const now = where.bind(new Date().toISOString());
+  sets.push('version = version + 1');
   sets.push(
     `updated_at = greatest(${now}::timestamptz, (updated_at at time zone 'UTC' + interval '1 millisecond') at time zone 'UTC')`,
   );

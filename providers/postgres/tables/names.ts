@@ -9,6 +9,7 @@ export interface Names {
   /** The column of the vectors in use. */
   readonly embedding: string;
   readonly largeUsers: string;
+  readonly versions: string;
   readonly ingestion: string;
   readonly store: string;
   readonly auditLog: string;
@@ -35,6 +36,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     memories: `${schema}.memories`,
     embedding: pg.escapeIdentifier('embedding'),
     largeUsers: `${schema}.large_users`,
+    versions: `${schema}.memory_versions`,
     ingestion: `${schema}.ingestion`,
     store: `${schema}.store`,
     auditLog: `${schema}.audit_log`,

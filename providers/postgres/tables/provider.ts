@@ -27,27 +27,28 @@ import type { OpenDatabase } from '../startup/open-database.ts';
 import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createChangeFeed } from './change-feed.ts';
-import { shardOf } from './conditions.ts';
+import { type Located, shardOf } from './conditions.ts';
 import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue } from './ingestion-queue.ts';
 import { toMemory } from './memory-rows.ts';
-import { createStatements, type Insert, type Located, type Query, type Statements } from './memory-statements.ts';
+import { createStatements, type Insert, type Query, type Statements } from './memory-statements.ts';
 import { bucketIn, type Names, withBucket } from './names.ts';
 import { openReadReplica, withReadReplica } from './read-replica.ts';
 import { createTableSearch, openLargeUsers, type SearchOptions } from './search-strategy.ts';
-import { createExport } from './table-export.ts';
+import { createExport, createImport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
+import { createVersions } from './versions.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openTables(
   { db, replica, names, keys, webhooks, iterativeScan, embedded, close }: OpenDatabase,
   options: Options,
-  { embedder, ranking, audit, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
+  { embedder, ranking, audit, versions, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
 ): Promise<Provider> {
   const statement = rememberStatements();
-  const statements = createStatements(names, audit !== undefined, statement);
+  const statements = createStatements(names, audit !== undefined, versions, statement);
   const send = (query: Query, call: Call) => db.query(query.statement, query.values, call);
   const run: Run = (text, values, call, settings) => db.query(statement(text), values, call, settings);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
@@ -56,7 +57,7 @@ export async function openTables(
   const beforeUse = async (call: Call) => readReplica?.wrote([], call);
   const largeUsers = await openLargeUsers({ db, names, statement, threshold, log, beforeUse });
   const { purge_expired_days } = options;
-  const housekeeping = startHousekeeping({ run, names, audit, purge_expired_days, log });
+  const housekeeping = startHousekeeping({ run, names, audit, versions, purge_expired_days, log });
 
   const auditLog = audit && createAuditLog(names, run);
   const recordUnchanged = createRecordUnchanged(auditLog);
@@ -127,7 +128,18 @@ export async function openTables(
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
     ...createUserVerbs(names, run, audit !== undefined),
-    ...createExport(names, run, { model, later, audited: audit !== undefined }),
+    ...createExport(names, run, { model, versions }),
+    ...createImport(names, run, { later, audited: audit !== undefined, versions }),
+    ...(versions && {
+      versions: createVersions(names, {
+        ...{ run, model, audited: audit !== undefined },
+        byId: (ref, call, textOf) =>
+          inItsShard(ref, call, (located) => {
+            const { text, values } = textOf(located);
+            return { statement: statement(text), values };
+          }),
+      }),
+    }),
     ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded), webhooks }),
     freezing: createFreezing(names, run),
     // Closed with the provider.
@@ -218,5 +230,6 @@ const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilit
   max_list_scan: null,
   consistency_tokens: false,
   etags: true,
+  origins: true,
   explain: true,
 });

@@ -12,6 +12,7 @@ import {
   whereTagsOfLargeUser,
   whereUser,
   whereWithin,
+  whereWritten,
 } from './conditions.ts';
 import { BYTES, columnsOf, firstWithin, queueStatus } from './memory-rows.ts';
 import type { Names } from './names.ts';
@@ -87,8 +88,10 @@ export function searchStatements(names: Names, ranking: RankingOptions): (search
   };
 }
 
-const isFiltered = ({ within, outside, scope, tags, max_content_bytes }: SearchQuery): boolean =>
-  within !== null || outside !== undefined || scope !== undefined || tags.length > 0 || max_content_bytes !== undefined;
+const isFiltered = ({ within, outside, scope, tags, max_content_bytes, written }: SearchQuery): boolean =>
+  within !== null ||
+  tags.length > 0 ||
+  [outside, scope, max_content_bytes, written].some((filter) => filter !== undefined);
 
 function textOf(parts: StatementParts, search: Search): string {
   const { names, ranking, limit, bytes } = parts;
@@ -155,6 +158,7 @@ function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
   const filter = part(where, (inner) => {
     whereScopePrefix(inner, query);
     whereTags(inner, query.tags);
+    whereWritten(inner, query.written);
     const most = query.max_content_bytes;
     if (most !== undefined) inner.and(`octet_length(content) <= ${inner.bind(most)}::int8`);
   });

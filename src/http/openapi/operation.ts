@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { beginAnew, type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, storeFrozen, versionChanged } from '#contract';
 import { ErrorFields, IDEMPOTENCY_KEY } from '../../verbs/fields.ts';
-import type { Verb } from '../../verbs/verb.ts';
+import { fieldsIn, type Verb } from '../../verbs/verb.ts';
 import { STATUS, toEnvelope } from '../error-envelope.ts';
 import { REQUEST_ID } from '../request.ts';
 
@@ -47,7 +47,7 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
   const { input, path, headers = {}, body, success, consistent = true, denies = true, tag = 'memories' } = verb;
   const { errors = ['invalid_request', 'unsupported_capability'] } = verb;
   const reads = success.tagged && verb.method === 'GET';
-  const inPath = path.includes('{id}') ? ['id'] : [];
+  const inPath = fieldsIn(path);
   const others = Object.keys(input.shape).filter((name) => !inPath.includes(name) && headers[name] === undefined);
   const spec: ApiOperation = {
     id: verb.id,

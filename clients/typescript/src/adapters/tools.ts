@@ -65,7 +65,7 @@ export function toolDefinitions(
       async ({ query, limit: most, current }) => {
         // The prefix of a scope also finds its neighbours ("acme-corp" for "acme").
         const options = scope === undefined ? { limit: most } : { scope, limit: MOST_RESULTS };
-        const { results } = await client.memories.search({ user_id, q: query, current, ...options });
+        const { results } = await client.memories.search({ user_id, q: query, current, untrusted: false, ...options });
         const inside = results.filter(({ memory }) => isInside(memory)).slice(0, most);
         return inside.map(({ memory, ...rest }) => ({ ...brief(memory), ...rest }));
       },
@@ -77,7 +77,7 @@ export function toolDefinitions(
       async ({ limit: most, current }) => {
         const memories: object[] = [];
         const below = scope === undefined ? {} : { scope: `${scope}*` };
-        for await (const memory of client.memories.list({ user_id, current, ...below })) {
+        for await (const memory of client.memories.list({ user_id, current, untrusted: false, ...below })) {
           if (isInside(memory)) memories.push(brief(memory));
           if (memories.length >= most) break;
         }

@@ -1,0 +1,124 @@
+import type { Call, MemoryVersion, Ref, VersionOptions, VersionStore, WrittenQuery } from '#provider';
+import type { Row, Run } from '../client/connections.ts';
+import { insertChangeEntry } from './audit-log.ts';
+import {
+  type Conditions,
+  conditions,
+  inShard,
+  type Located,
+  part,
+  sameBucket,
+  shardOf,
+  whereOne,
+  whereWithin,
+} from './conditions.ts';
+import { BYTES, COLUMN_NAMES, columnsOf, firstWithin, toMemory } from './memory-rows.ts';
+import type { Names } from './names.ts';
+
+/*
+ * Versions of memories: the statement of a change copies what it replaces.
+ */
+
+/** Part of a `with`, over the rows of `before` and `changed`. */
+export const keepVersion = ({ versions }: Names): string =>
+  `kept as (insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
+    select before.*, changed.updated_at from before join changed using (id))`;
+
+/** Part of a `with`: deletes the oldest versions beyond the limit. */
+export const dropVersions = (names: Names, { max }: VersionOptions): string =>
+  `dropped as (delete from ${names.versions} where ${inShard(names)} and id in (select id from changed)
+    and version <= (select version from before) - ${max})`;
+
+export const toVersion = (row: Row): MemoryVersion => ({
+  version: row.version as number,
+  memory: { ...toMemory(row, null), status: null },
+});
+
+/** A statement and its values. */
+interface Text {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+interface Options {
+  readonly run: Run;
+  readonly model: string | null;
+  readonly audited: boolean;
+  /** Runs a statement about one memory. */
+  byId(ref: Ref, call: Call, statement: (ref: Located) => Text): Promise<Row[]>;
+}
+
+export function createVersions(names: Names, { run, model, audited, byId }: Options): VersionStore {
+  const { memories, versions } = names;
+  return {
+    async list({ ref, before, limit, max_bytes }, call) {
+      const [current, ...rows] = await byId(ref, call, (located) => {
+        const where = whereOne(names, located);
+        const found = `select ${columnsOf(names)}, version, true as current from ${memories} where ${where}`;
+        const older = part(where, (inner) => {
+          inner.and(`${inShard(names, 'v.')} and v.id = ${where.bind(located.id)}`);
+          if (before !== undefined) inner.and(`v.version < ${where.bind(before)}`);
+          whereWithin(inner, located, 'v.scope');
+        });
+        const page = firstWithin(
+          `select v.*, ${BYTES} as bytes from ${versions} v where ${older} order by v.version desc limit ${where.bind(limit)}`,
+          'version desc',
+          where.bind(max_bytes),
+        );
+        const text = `with found as (${found}) select * from found
+           union all select ${columnsOf(names, 'null')}, version, false from ${page} as v where exists (select from found)
+           order by current desc, version desc`;
+        return { text, values: where.values };
+      });
+      if (!current) return undefined;
+      return {
+        current: toMemory(current, model),
+        version: current.version as number,
+        versions: rows.map(toVersion),
+      };
+    },
+
+    async purge(ref, call) {
+      const [row] = await byId(ref, call, (located) => {
+        const where = whereOne(names, located);
+        // Changes nothing, but waits for other changes, and fails while the store is frozen.
+        const changed = `changed as (update ${memories} set updated_at = updated_at where ${where} returning bucket, id, user_id, scope)`;
+        const purged = `purged as (delete from ${versions} where ${inShard(names)} and id in (select id from changed) returning 1)`;
+        const entry = audited
+          ? `, entry as (${insertChangeEntry(names, where.bind, { action: 'purge', changed: false }, call)})`
+          : '';
+        const text = `with ${changed}, ${purged}${entry} select (select count(*) from purged)::float8 as purged from changed`;
+        return { text, values: where.values };
+      });
+      return row && (row.purged as number);
+    },
+
+    async writtenIn({ user_id, after, limit, ...wanted }, call) {
+      const where = conditions(shardOf(names, user_id));
+      where.and(inShard(names, 'm.'));
+      where.and(`m.user_id = ${where.bind(user_id)}`);
+      if (after !== undefined) where.and(`m.id > ${where.bind(after)}`);
+      const matches = matching(where, wanted);
+      const rows = await run(
+        `select id from ${memories} m where ${where} and (${matches('m')} or exists (
+           select from ${versions} v where v.id = m.id and ${sameBucket(names, 'v', 'm')} and ${matches('v')}))
+         order by id limit ${where.bind(limit)}`,
+        where.values,
+        call,
+      );
+      return rows.map(({ id }) => id as string);
+    },
+  };
+}
+
+/** SQL that tells whether a version was written in this time, by this key. Compares texts: no content makes it fail. */
+function matching({ bind }: Conditions, { since, until, key }: Pick<WrittenQuery, 'since' | 'until' | 'key'>) {
+  const [from, to] = [bind(since), until === undefined ? undefined : bind(until)];
+  const by = typeof key === 'string' ? bind(key) : undefined;
+  return (table: string): string => {
+    const origin = `${table}.extensions->'x-omp-origin'`;
+    const at = `coalesce(${origin}->>'at', to_char(${table}.updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) collate "C"`;
+    const isBy = key === null ? `${origin} is not null and ${origin}->>'key' is null` : `${origin}->>'key' = ${by}`;
+    return [`${at} >= ${from}`, ...(to ? [`${at} <= ${to}`] : []), ...(key === undefined ? [] : [isBy])].join(' and ');
+  };
+}

@@ -1,0 +1,146 @@
+import {
+  type Call,
+  isUntrusted,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  ORIGIN,
+  type Origin,
+  type Ref,
+  UNTRUSTED,
+} from '#contract';
+import { withMemories } from '#toolbox';
+import type { Principal } from './grants.ts';
+import type { Store } from './with-embedder.ts';
+
+/** The error for what an untrusted key may not do. */
+export const untrustedDenied = () =>
+  new OmpError(
+    'scope_denied',
+    'the key lacks the permission for this user or scope, or is untrusted: such a key changes and deletes only what untrusted keys wrote',
+  );
+
+/**
+ * The store as one caller writes to it, by one way: every change carries its origin, and the mark of an untrusted caller (Decision 54).
+ * Memories without the mark count as absent for the updates and deletes of an untrusted caller, which neither erases nor
+ * replaces. Every method that changes memories is replaced here; verbs have no other store.
+ *
+ * A trusted change of the content removes the mark; but a restore or a rollback gives a memory the mark of the version that it brings
+ * back, so their patches say it (`UNTRUSTED`: true or null).
+ */
+export function stamped(
+  store: Store,
+  { app, untrusted = false }: Principal,
+  way: Pick<Origin, 'via' | 'version'>,
+): Store {
+  const { via } = way;
+  const { add, batch, update, delete: remove, erase, import: importMemories, versions } = store;
+  const origin: Origin = app === null ? way : { key: app, ...way };
+  const bringsMark = via === 'restore' || via === 'rollback';
+  const markOf = ({ content }: MemoryPatch) => {
+    if (untrusted) return { [UNTRUSTED]: true };
+    return bringsMark || content === undefined ? {} : { [UNTRUSTED]: null };
+  };
+  // Not a spread: see docs/performance-notes.md.
+  const stamp = (input: NewMemory): NewMemory => ({
+    content: input.content,
+    user_id: input.user_id,
+    scope: input.scope,
+    tags: input.tags,
+    source: input.source,
+    confidence: input.confidence,
+    valid_from: input.valid_from,
+    valid_to: input.valid_to,
+    supersedes: input.supersedes,
+    extensions: untrusted
+      ? { [ORIGIN]: origin, [UNTRUSTED]: true, ...input.extensions }
+      : { [ORIGIN]: origin, ...input.extensions },
+  });
+  const ifMarked = <Result>(ref: Ref, call: Call, change: (ref: Ref) => Promise<Result>) => {
+    const find = async () => {
+      const memory = await store.get(ref, call);
+      return memory && isUntrusted(memory) ? memory : undefined;
+    };
+    return changeChecked(store, ref, find, change);
+  };
+
+  const writes: Partial<Store> = {
+    ...(add && { add: ({ input, key, onRepeat }, call) => add({ input: stamp(input), key, onRepeat }, call) }),
+    ...(batch && {
+      batch: ({ inputs, ...rest }, call) =>
+        batch({ inputs: inputs.map((input) => input && stamp(input)), ...rest }, call),
+    }),
+    ...(update && {
+      update({ ref, patch }, call) {
+        const extensions = { ...patch.extensions, [ORIGIN]: origin, ...markOf(patch) };
+        const change = (ref: Ref) => update({ ref, patch: { ...patch, extensions } }, call);
+        return untrusted ? ifMarked(ref, call, change) : change(ref);
+      },
+    }),
+    ...(remove && {
+      async delete(ref, call) {
+        if (!untrusted) return remove(ref, call);
+        return (await ifMarked(ref, call, (exact) => remove(exact, call))) ?? false;
+      },
+    }),
+    ...(erase && {
+      async erase(request, call) {
+        if (untrusted) throw untrustedDenied();
+        return erase(request, call);
+      },
+    }),
+    ...(versions &&
+      untrusted && {
+        versions: {
+          ...versions,
+          async purge() {
+            throw untrustedDenied();
+          },
+        },
+      }),
+    ...(importMemories && {
+      async import({ items, replace }, call) {
+        if (untrusted && replace) throw untrustedDenied();
+        const at = new Date().toISOString();
+        // Versions of a file are as much the importer's as the memory itself.
+        const own = (memory: Memory) => imported(memory, { ...origin, via: 'import', at });
+        return importMemories({ items: items.map((item) => withMemories(item, own)), replace }, call);
+      },
+    }),
+  };
+  /** Of an imported memory, `ORIGIN` is what its file says. */
+  const imported = ({ extensions: { [ORIGIN]: from, ...others }, ...memory }: Memory, origin: Origin): Memory => ({
+    ...memory,
+    extensions: { ...others, [ORIGIN]: from ? { ...origin, from } : origin, ...(untrusted && { [UNTRUSTED]: true }) },
+  });
+  // Keeps the getters of a store that is several.
+  return Object.defineProperties({} as Store, {
+    ...Object.getOwnPropertyDescriptors(store),
+    ...Object.getOwnPropertyDescriptors(writes),
+  });
+}
+
+/**
+ * Changes a memory as it was when `find` returned it; if another request changes it meanwhile, finds it again, up to three times.
+ * Undefined: `find` found none. Where the backend has no versions, the change may meet another state.
+ */
+export async function changeChecked<Result>(
+  { mounts, capabilities }: Pick<Store, 'mounts' | 'capabilities'>,
+  ref: Ref,
+  find: () => Promise<Memory | undefined>,
+  change: (ref: Ref) => Promise<Result>,
+): Promise<Result | undefined> {
+  const { etags } = mounts ? (mounts.ofId(ref.id)?.store ?? mounts.root).capabilities : capabilities;
+  for (let retries = 3; ; retries--) {
+    const memory = await find();
+    if (!memory) return undefined;
+    const versions = (ref.versions ?? [memory.updated_at]).filter((version) => version === memory.updated_at);
+    try {
+      return await change(etags ? { ...ref, versions } : ref);
+    } catch (error) {
+      const isOurs = error instanceof OmpError && error.version !== undefined && ref.versions === undefined;
+      if (!isOurs || retries === 0) throw error;
+    }
+  }
+}

@@ -1,0 +1,278 @@
+import { z } from 'zod';
+import { type Call, isReserved, type Memory, type MemoryPatch, type MemoryVersion, OmpError } from '#contract';
+import { effectivePatch } from '#toolbox';
+import { type Access, denied, pageOf, recordFacts, type Target } from '../core/access.ts';
+import type { AuditFacts } from '../core/audit-queue.ts';
+import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
+import type { Store } from '../core/with-embedder.ts';
+import {
+  cursor,
+  LIMITS,
+  leftOut,
+  MAX_VERSION,
+  next_cursor,
+  short,
+  strings,
+  versionNumber,
+  wholeNumber,
+} from './fields.ts';
+import { CHANGE_HEADERS, changeTarget, factsOfId, readChangeTarget } from './memories.ts';
+import { MemoryFields, memoryExample, memoryTarget, readTarget, toWire } from './memory.ts';
+import { verb } from './verb.ts';
+
+/*
+ * Versions of memories, and undo (Decision 55). A caller sees a version if it may read the memory now, and the scope that it had then.
+ */
+
+const NEEDS = ['versions'] as const;
+const REMEDY = 'it keeps no versions (OMP_VERSIONS)';
+
+type Versioned = Access & { readonly store: Required<Pick<Store, 'versions'>> };
+
+/** The fields that a restore brings back: those that a client may change. */
+const RESTORED = ['content', 'scope', 'tags', 'confidence', 'valid_to', 'supersedes'] as const;
+const COMPARED = [...RESTORED, 'source', 'valid_from'] as const;
+
+/** The fields that differ, and the `x-` keys. */
+function changedFields(memory: Memory, before: Memory): string[] {
+  const wanted = Object.fromEntries(COMPARED.map((field) => [field, memory[field]]));
+  const { extensions = {}, ...fields } = effectivePatch(before, { ...wanted, extensions: onto(before, memory) }) ?? {};
+  return [...Object.keys(fields), ...Object.keys(extensions).filter((key) => !isReserved(key))];
+}
+
+/** The `x-` keys that turn those of a memory into those of another: null removes one. */
+const onto = (memory: Memory, wanted: Memory): Memory['extensions'] => ({
+  ...Object.fromEntries(Object.keys(memory.extensions).map((key) => [key, null])),
+  ...wanted.extensions,
+});
+
+/** What turns a memory into a version of it; undefined: nothing differs. */
+export const restoringPatch = (memory: Memory, wanted: Memory): MemoryPatch | undefined => {
+  const fields = Object.fromEntries(RESTORED.map((field) => [field, wanted[field]])) as MemoryPatch;
+  return effectivePatch(memory, { ...fields, extensions: onto(memory, wanted) });
+};
+
+const VersionFields = z
+  .looseObject({
+    version: z.int().min(1).meta({ description: 'Counts up from 1 with each change.' }),
+    memory: MemoryFields.meta({ description: 'As it was. `updated_at`: when this version was written.' }),
+    changed: strings.nullable().meta({
+      description: 'Fields that differ from the version before it; null: that one is not kept, or not readable.',
+    }),
+    current: z.boolean().meta({ description: 'Whether the memory is this version now.' }),
+  })
+  .meta({ id: 'MemoryVersion' });
+
+const versionExample = { version: 1, memory: memoryExample, changed: null, current: true };
+
+type ShownVersion = MemoryVersion & { readonly changed: string[] | null; readonly current: boolean };
+
+interface Shown {
+  readonly current: Memory;
+  readonly items: readonly ShownVersion[];
+  readonly more: boolean;
+}
+
+/** The versions below `before` that the caller may read, at most `limit`; undefined: from the current one on. */
+async function readVersions(
+  access: Versioned,
+  { target, before, limit }: { readonly target: Target; readonly before?: number | undefined; readonly limit: number },
+  call: Call,
+  facts: AuditFacts,
+): Promise<Shown> {
+  const { store, shares, bounds } = access;
+  const { within, max_bytes } = bounds;
+  return shares.records(limit, call, async () => {
+    const ref = access.ref(target, within);
+    // One more than the limit tells whether the list continues, and what changed in the last of them.
+    const found = await store.versions.list({ ref, before, limit: limit + 1, max_bytes }, call);
+    if (!found) throw await access.absenceError(within, target, call, facts);
+    recordFacts(facts, access.readable(found.current, target.user_id));
+    const isFirst = before === undefined || before > found.version;
+    const all = [...(isFirst ? [{ version: found.version, memory: found.current }] : []), ...found.versions];
+    for (const { memory } of all) {
+      if (memory.id !== found.current.id) throw access.mismatch();
+      access.readable(memory, found.current.user_id);
+    }
+    const sized = pageOf(
+      all,
+      all.map(({ memory }) => memory),
+      limit,
+    );
+    const items = sized.result.items.map(({ version, memory }, i) => {
+      const previous = all[i + 1];
+      const changed = previous?.version === version - 1 ? changedFields(memory, previous.memory) : null;
+      return { version, memory, changed, current: version === found.version };
+    });
+    return { ...sized, result: { current: found.current, items, more: sized.result.more } };
+  });
+}
+
+/** A version in an answer. */
+export type WireVersion = ReturnType<typeof toShown>;
+
+const toShown = ({ memory, ...rest }: ShownVersion) => ({ ...rest, memory: toWire(memory) });
+
+/** Newest first: the current version is the first of the first page. */
+export const versions = verb({
+  name: 'versions',
+  method: 'GET',
+  path: '/memories/{id}/versions',
+  input: z.object({ ...memoryTarget, limit: wholeNumber('Maximum versions per page', 1, 100).default(50), cursor }),
+  headers: { user_id: 'X-User-Id' },
+  needs: NEEDS,
+  remedy: REMEDY,
+  feature: 'versions',
+  async run({ limit, cursor, ...input }, access, call) {
+    const target = readTarget(input);
+    const filters = { of: 'versions', id: target.id };
+    const before = cursor === undefined ? undefined : numberIn(decodeCursor(cursor, filters).id);
+    return access.audited('versions', factsOfId(target), call, async (facts) => {
+      const { items, more } = await readVersions(access, { target, before, limit }, call, facts);
+      const last = items.at(-1);
+      const next = more && last ? encodeCursor({ created_at: NO_TIME, id: String(last.version) }, filters) : null;
+      return { items: items.map(toShown), next_cursor: next };
+    });
+  },
+  id: 'listVersions',
+  summary: 'List the versions of a memory',
+  description: `Newest first, the current one included. Leaves out versions in scopes that the caller may not read. Available if
+\`features.versions\` is true.`,
+  success: {
+    description: 'One page.',
+    schema: z.looseObject({ items: z.array(VersionFields), next_cursor, ...leftOut }).meta({ id: 'VersionPage' }),
+    example: { items: [versionExample], next_cursor: null },
+  },
+  errors: ['invalid_request', 'unsupported_capability', 'not_found'],
+});
+
+/** Cursors are not signed. */
+function numberIn(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw malformed();
+}
+
+/** A part of a path is required, as a parameter of `wholeNumber` need not be. */
+const versionInPath = short(LIMITS.number)
+  .regex(/^[1-9]\d{0,8}$/, `must be a whole number from 1 to ${MAX_VERSION}`)
+  .transform(Number)
+  .meta({ description: 'Number of the version.', type: 'integer', minimum: 1, maximum: MAX_VERSION });
+
+export const version = verb({
+  name: 'versions',
+  method: 'GET',
+  path: '/memories/{id}/versions/{version}',
+  input: z.object({ ...memoryTarget, version: versionInPath }),
+  headers: { user_id: 'X-User-Id' },
+  needs: NEEDS,
+  remedy: REMEDY,
+  async run({ version, ...input }, access, call) {
+    const target = readTarget(input);
+    return access.audited('versions', factsOfId(target), call, async (facts) =>
+      toShown((await readVersion(access, { target, version }, call, facts)).found),
+    );
+  },
+  id: 'getVersion',
+  summary: 'Read one version of a memory',
+  success: { description: 'The version.', schema: VersionFields, example: versionExample },
+  errors: ['invalid_request', 'unsupported_capability', 'not_found'],
+});
+
+/** One version, and the memory as it is now. */
+async function readVersion(
+  access: Versioned,
+  { target, version }: { readonly target: Target; readonly version: number },
+  call: Call,
+  facts: AuditFacts,
+): Promise<{ readonly found: ShownVersion; readonly current: Memory }> {
+  const { items, current } = await readVersions(access, { target, before: version + 1, limit: 1 }, call, facts);
+  const [found] = items;
+  if (found?.version === version) return { found, current };
+  throw new OmpError('not_found', 'the memory has no such version; its list of versions has those that are kept');
+}
+
+/** A change like any other: it makes a new version, and nothing is lost. */
+export const restoreVersion = verb({
+  name: 'restore',
+  method: 'POST',
+  path: '/memories/{id}/restore',
+  input: z.object({ ...changeTarget, version: versionNumber }),
+  headers: CHANGE_HEADERS,
+  body: {
+    schema: z.object({ version: versionNumber }).meta({ id: 'Restore' }),
+    example: { version: 1 },
+  },
+  needs: [...NEEDS, 'update'],
+  remedy: REMEDY,
+  writes: true,
+  async run({ version, ...input }, access, call) {
+    const target = readChangeTarget(input, access);
+    return access.audited('restore', factsOfId(target), call, (facts) =>
+      restored(access, { target, version }, call, facts),
+    );
+  },
+  id: 'restoreVersion',
+  summary: 'Restore a version of a memory',
+  description: `Gives the fields that PATCH may change the values that they had, and removes \`x-\` keys that the version lacks. This
+makes a new version. Needs to read the memory and the version, and to write the scopes of both.`,
+  success: { description: 'The full memory.', schema: MemoryFields, example: memoryExample, tagged: true },
+  errors: ['invalid_request', 'unsupported_capability', 'not_found'],
+});
+
+async function restored(
+  access: Versioned & { readonly store: Required<Pick<Store, 'update'>> },
+  { target, version }: { readonly target: Target; readonly version: number },
+  call: Call,
+  facts: AuditFacts,
+) {
+  const { write } = access.principal.grants;
+  for (let retries = 3; ; retries--) {
+    const { found, current } = await readVersion(access, { target, version }, call, facts);
+    const { memory: wanted } = found;
+    if (!access.admitsWrite(wanted.scope)) throw denied();
+    const patch = restoringPatch(current, wanted) ?? {};
+    // The patch is made for this version of the memory.
+    const versions = (target.versions ?? [current.updated_at]).filter((one) => one === current.updated_at);
+    const exactTarget = access.storeOf(target.id)?.capabilities.etags ? { ...target, versions } : target;
+    try {
+      const restoring = access.through('restore', version);
+      const memory = await restoring.update({ ref: access.ref(exactTarget, write), patch }, call);
+      if (!memory) throw await access.absenceError(write, target, call, facts);
+      return toWire(access.readable(access.writable(memory, target.user_id)));
+    } catch (error) {
+      const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
+      if (!isOurs || retries === 0) throw error;
+    }
+  }
+}
+
+/** Needs the grant to delete where the memory is now: what it removes is gone. */
+export const purgeVersions = verb({
+  name: 'purge',
+  method: 'DELETE',
+  path: '/memories/{id}/versions',
+  input: z.object(memoryTarget),
+  headers: { user_id: 'X-User-Id' },
+  needs: NEEDS,
+  remedy: REMEDY,
+  writes: true,
+  async run(input, access, call) {
+    const target = readTarget(input);
+    const { delete: within } = access.principal.grants;
+    return access.audited('purge', factsOfId(target), call, async (facts) => {
+      const purged = await access.store.versions.purge(access.ref(target, within), call);
+      if (purged === undefined) throw await access.absenceError(within, target, call, facts);
+      return { purged };
+    });
+  },
+  id: 'purgeVersions',
+  summary: 'Delete the versions of a memory before its current one, permanently',
+  description:
+    'For a secret that was overwritten. The memory stays, and its versions count on. Needs the grant to delete it.',
+  success: {
+    description: 'The number of versions.',
+    schema: z.looseObject({ purged: z.int().min(0) }).meta({ id: 'Purged' }),
+    example: { purged: 2 },
+  },
+  errors: ['unsupported_capability', 'not_found'],
+});
