@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { OnConflict } from '../move/copy.ts';
 import { type Filters, momentOf } from '../move/store.ts';
+import { TRANSCRIPT_FORMATS, type TranscriptFormatName } from '../move/transcript-formats.ts';
 import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
 import { Mistake } from './terminal.ts';
 
@@ -55,11 +56,17 @@ ${FILTERS}
   --restart           Start over
 ${END}`,
   import: `Usage: omp-gateway import FILE [--to STORE] [options]
+       omp-gateway import [PATH] --format AGENT --user USER [options]
 
 Stores the memories of a file that "omp-gateway export" wrote, with their ids
 and times; - is standard input. The file is checked as
 a whole before anything is stored. After an interruption, the same command goes
 on where it was; nothing is stored twice.
+
+The second form reads the sessions of a coding agent: what you wrote, and its
+answers, without the output of tools; what looks like a secret is masked. AGENT
+is claude-code, codex or gemini; PATH is a session or a folder of them, instead
+of the folder of the agent.
 
 ${STORES}
 
@@ -67,10 +74,13 @@ Options:
   --to STORE          Default: config
   --format FORMAT     mem0: the answers of its get_all as JSON; csv: the first
                       row names the columns. One --user is then the user of
-                      memories that name none
+                      memories that name none. Or an AGENT
   --column FIELD=COLUMN  Of a CSV file: which column a field is in, such as
                       content=text; may be given several times
   --versions          Store the versions in the file too
+  --watch             Of an AGENT: go on with what is added to the sessions,
+                      until it is stopped
+  --limit N           Of an AGENT: only the newest N memories
 ${FILTERS}
 ${WRITING}
   --restart           Start over
@@ -177,14 +187,8 @@ const ALL = { ...COMMON_OPTIONS, ...FILTER_OPTIONS, json: flag } as const;
 const OPTIONS = {
   export: { ...ALL, from: text, store: text, vectors: flag, versions: flag, restart: flag },
   import: {
-    ...ALL,
-    ...WRITING_OPTIONS,
-    to: text,
-    'on-conflict': text,
-    'dry-run': flag,
-    format: text,
-    column: several,
-    versions: flag,
+    ...{ ...ALL, ...WRITING_OPTIONS, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
+    ...{ versions: flag, watch: flag, limit: text },
   },
   migrate: {
     ...{ ...ALL, ...WRITING_OPTIONS, from: text, to: text, progress: text },
@@ -222,6 +226,10 @@ export interface MoveRequest {
   readonly onConflict: OnConflict;
   readonly queries: number;
   readonly overlap: number;
+  /** The agent whose sessions are imported. */
+  readonly transcripts: TranscriptFormatName | undefined;
+  /** Memories at most. */
+  readonly limit: number | undefined;
 }
 
 /** Undefined: the help was asked for. */
@@ -234,7 +242,8 @@ export function parsed(command: MoveCommand, argv: readonly string[]): MoveReque
   const values = result.values as Values;
   if (values.help) return undefined;
   const positionals = POSITIONALS[command];
-  const none = names.length === 0 && OPTIONAL.has(command);
+  const transcripts = command === 'import' ? transcriptFormatOf(values) : undefined;
+  const none = names.length === 0 && (OPTIONAL.has(command) || transcripts !== undefined);
   if (names.length !== positionals.length && !none)
     throw new Mistake(`expected ${positionals.join(' and ') || 'no argument'}`);
   if (values.store !== undefined && String(values.from ?? 'config').startsWith('http')) {
@@ -246,9 +255,6 @@ export function parsed(command: MoveCommand, argv: readonly string[]): MoveReque
   const onConflict = (values['on-conflict'] ?? 'skip') as OnConflict;
   if (!['skip', 'replace', 'fail'].includes(onConflict)) {
     throw new Mistake('--on-conflict must be skip, replace or fail');
-  }
-  if (values.format !== undefined && values.format !== 'mem0' && values.format !== 'csv') {
-    throw new Mistake('--format must be mem0 or csv');
   }
   const overlap = Number(values.overlap ?? 0.9);
   if (!(overlap >= 0 && overlap <= 1)) throw new Mistake('--overlap must be a number from 0 to 1');
@@ -269,6 +275,8 @@ export function parsed(command: MoveCommand, argv: readonly string[]): MoveReque
     concurrency: whole(values, 'concurrency', 1, 32) ?? 4,
     perMinute: whole(values, 'per-minute', 1, 10_000_000),
     queries: whole(values, 'queries', 0, 1_000) ?? 20,
+    transcripts,
+    limit: whole(values, 'limit', 1, 10_000_000),
   };
 }
 
@@ -276,6 +284,23 @@ function timeIn(values: Values, name: string): string | undefined {
   const time = values[name] as string | undefined;
   if (time !== undefined && Number.isNaN(momentOf(time))) throw new Mistake(`--${name} must be an ISO 8601 time`);
   return time && new Date(momentOf(time)).toISOString();
+}
+
+const AGENTS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(Object.keys(TRANSCRIPT_FORMATS));
+
+/** Undefined: another format. Throws if an option of one kind of format is given with the other. */
+function transcriptFormatOf({ format, ...values }: Values): TranscriptFormatName | undefined {
+  const isAgent = Object.keys(TRANSCRIPT_FORMATS).includes(format as string);
+  if (format !== undefined && format !== 'mem0' && format !== 'csv' && !isAgent) {
+    throw new Mistake(`--format must be mem0, csv, ${AGENTS}`);
+  }
+  if (values.versions && format !== undefined) throw new Mistake(`--versions has no effect with --format ${format}`);
+  for (const name of isAgent ? ['column', 'restart'] : ['watch', 'limit']) {
+    if (values[name] === undefined) continue;
+    throw new Mistake(`--${name} has no effect ${isAgent ? `with --format ${format}` : `without --format ${AGENTS}`}`);
+  }
+  if (values.watch && values['dry-run']) throw new Mistake('--dry-run ends, and --watch does not');
+  return isAgent ? (format as TranscriptFormatName) : undefined;
 }
 
 function whole(values: Values, name: string, min: number, max: number): number | undefined {

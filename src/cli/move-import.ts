@@ -8,6 +8,7 @@ import { readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import {
+  inPages,
   outcome,
   PAGE,
   type Run,
@@ -68,17 +69,6 @@ export async function runImport(request: MoveRequest, run: Run): Promise<number>
   run.end();
   sayLeftOut(leftOut, run);
   return outcome(copy.counts, request, run);
-}
-
-async function* inPages<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
-  let page: Item[] = [];
-  for await (const item of items) {
-    page.push(item);
-    if (page.length < size) continue;
-    yield page;
-    page = [];
-  }
-  if (page.length > 0) yield page;
 }
 
 interface FileCount {

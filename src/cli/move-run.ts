@@ -36,6 +36,18 @@ export const withVersions = ({ versions }: MoveRequest['values']): string[] => (
 /** Memories of one request to read them, and between two saved places. */
 export const PAGE = 500;
 
+/** Lists of so many, the last one shorter. */
+export async function* inPages<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
+  let page: Item[] = [];
+  for await (const item of items) {
+    page.push(item);
+    if (page.length < size) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
 export function requireImport({ name, capabilities }: Store): void {
   if (capabilities.features.import) return;
   throw new Error(`${name} cannot store memories with their ids and times (features.import is not true)`);
@@ -51,10 +63,10 @@ export function vectorsText(from: Header['embedding'], { name, capabilities }: S
     : `The vectors are computed anew with "${to.model}" (${to.dimensions} dimensions).`;
 }
 
-/** Prints what was stored and rejected. Returns the exit status. */
-export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: Run): number {
+/** Prints what was stored and rejected, as JSON with `more`. Returns the exit status. */
+export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: Run, more: object = {}): number {
   const { stored, unchanged, skipped, rejections, rejected } = counts;
-  if (values.json) terminal.stdout.write(`${JSON.stringify(counts, null, 2)}\n`);
+  if (values.json) terminal.stdout.write(`${JSON.stringify({ ...counts, ...more }, null, 2)}\n`);
   else {
     const parts = [
       `${memories(stored)} stored`,

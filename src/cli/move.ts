@@ -11,13 +11,15 @@ import { runImport } from './move-import.ts';
 import { runMigrate } from './move-migrate.ts';
 import { runRollback } from './move-rollback.ts';
 import { isStoreName, type Run } from './move-run.ts';
+import { runTranscripts } from './move-transcripts.ts';
 import { runVerify } from './move-verify.ts';
 import { showProgress } from './progress.ts';
 import { Mistake, runCommand, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) => Promise<number>>> = {
   export: runExport,
-  import: runImport,
+  import: (request, run) =>
+    request.transcripts ? runTranscripts(request.transcripts, request, run) : runImport(request, run),
   migrate: runMigrate,
   freeze: runFreeze,
   unfreeze: runFreeze,

@@ -41,6 +41,7 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the SDK in docs/integrations/anthropic-memory-tool.md': /^ANTHROPIC_API_KEY$/,
   "Chroma's client": /^CHROMA_(TENANT|DATABASE)$/,
   'omp-gateway migrate and verify': /^OMP_(FROM|TO)_KEY$/,
+  'omp-gateway import of sessions': /^GEMINI_CLI_HOME$/,
   'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|CODEX_HOME|XDG_STATE_HOME)$/,
   'nothing: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
   'nothing: a constant of the source': /^(ANALYSER_VERSION|IDEMPOTENCY_TTL_MS)$/,
