@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type { AuditEntry } from '../../clients/typescript/src/index.ts';
 import { Failure, useLoad } from './load.tsx';
 import { Entries } from './one-memory.tsx';
-import { go } from './route.ts';
+import { go, href } from './route.ts';
 import { useSession } from './session.ts';
 
 interface Parameters {
@@ -25,7 +25,7 @@ export function Audit({ user, ...filters }: Parameters) {
 }
 
 function AuditOf({ user, app = '', since = '', until = '', only = '' }: Parameters & { user: string }) {
-  const { client } = useSession();
+  const { client, capabilities } = useSession();
   const [entries, setEntries] = useState<readonly AuditEntry[]>([]);
   const [cursor, setCursor] = useState<string>();
   const { data, error, reload } = useLoad(cursor ?? '', async (signal) => {
@@ -69,6 +69,9 @@ function AuditOf({ user, app = '', since = '', until = '', only = '' }: Paramete
           </select>
         </label>
         <button type="submit">Filter</button>
+        {capabilities.features.rollback && app && (
+          <a href={href('rollback', { user, key: app })}>Roll back what {app} wrote</a>
+        )}
       </form>
       {error !== undefined && <Failure error={error} retry={reload} />}
       {data && shown.length === 0 && <p class="empty">No entries{data.next_cursor ? ' so far' : ''}.</p>}

@@ -66,6 +66,7 @@ export function KeyForm({ onCreated }: { onCreated: (key: CreatedKey) => void })
           grants,
           users: usersIn(given),
           expires_at,
+          untrusted: given.has('untrusted'),
         }),
       );
     } catch (cause) {
@@ -137,6 +138,11 @@ export function KeyForm({ onCreated }: { onCreated: (key: CreatedKey) => void })
       <label class="box">
         <input type="checkbox" checked={admin} onChange={({ currentTarget }) => setAdmin(currentTarget.checked)} />
         manage keys: make any key, also one that may do everything
+      </label>
+      <label class="box">
+        <input type="checkbox" name="untrusted" />
+        untrusted, for what reads web pages or mail: what it writes is marked and left out for models, and it cannot
+        change what others wrote
       </label>
       <p>
         Grants: <output aria-label="Grants">{grants.length > 0 ? grants.join('  ') : 'none'}</output>

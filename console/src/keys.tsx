@@ -120,7 +120,8 @@ function KeyTable({ keys, onRevoked }: { keys: readonly Key[]; onRevoked: (key: 
                   <span dir="auto">{key.name}</span> <small>{key.id}</small>
                 </th>
                 <td>
-                  <span class={`mark ${stateOf(key) === 'active' ? '' : 'old'}`}>{stateOf(key)}</span>
+                  <span class={`mark ${stateOf(key) === 'active' ? '' : 'old'}`}>{stateOf(key)}</span>{' '}
+                  {key.untrusted && <span class="mark bad">untrusted</span>}
                 </td>
                 <td>
                   {key.grants.map((grant) => (

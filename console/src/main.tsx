@@ -9,6 +9,7 @@ import { Failure, useLoad } from './load.tsx';
 import { MapPage } from './map.tsx';
 import { Memories } from './memories.tsx';
 import { OneMemory } from './one-memory.tsx';
+import { Rollback } from './rollback.tsx';
 import { go, href, useRoute } from './route.ts';
 import { SearchLab } from './search-lab.tsx';
 import { createClient, forgetKey, SessionContext, storedKey, storeKey } from './session.ts';
@@ -22,6 +23,7 @@ const PAGES = [
   { page: 'map', title: 'Map', Page: MapPage },
   { page: 'users', title: 'Users', Page: Users },
   { page: 'audit', title: 'Audit', Page: Audit },
+  { page: 'rollback', title: 'Rollback', Page: Rollback },
   { page: 'keys', title: 'Keys', Page: Keys },
   { page: 'webhooks', title: 'Webhooks', Page: Webhooks },
   { page: 'health', title: 'Health', Page: Health },
@@ -77,7 +79,7 @@ function Console({ client, onLock }: { client: MemoryClient; onLock: (() => void
       </button>
       <header class="bar">
         <nav aria-label="Pages">
-          {PAGES.map((one) => (
+          {PAGES.filter(({ page: name }) => name !== 'rollback' || capabilities?.features.rollback).map((one) => (
             <a key={one.page} href={href(one.page, { user })} aria-current={one === known ? 'page' : undefined}>
               {one.title}
             </a>

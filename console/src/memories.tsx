@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Memory } from '../../clients/typescript/src/index.ts';
 import { useDeletion } from './deletion.tsx';
-import { count } from './format.tsx';
+import { count, replacedBy } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { MemoryForm } from './memory-form.tsx';
 import { MemoryRow, type RowActions } from './memory-row.tsx';
@@ -39,7 +39,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
     setSelected((all) => new Set([...all].filter((id) => !deleted.has(id))));
     reload();
   }, [deleted, change, reload]);
-  const replaced = useMemo(() => new Set(items.flatMap(({ supersedes }) => supersedes ?? [])), [items]);
+  const replaced = useMemo(() => replacedBy(items), [items]);
   const filter = (changed: Partial<Filters>) => go('memories', { ...filters, ...changed });
   const close = () => {
     const row = document.querySelector(`.row.open`);
@@ -90,6 +90,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
   };
 
   const chosen = items.filter(({ id }) => selected.has(id));
+  const by = /^key:(.+)/s.exec(filters.origin ?? '')?.[1];
   const isFiltered = Object.keys(filters).some((name) => name !== 'user' && filters[name as keyof Filters]);
   const total = stats && !isFiltered ? ` of ${count(stats.count)}` : '';
   return (
@@ -112,6 +113,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
               ? `${count(items.length)} found, best first; a search finds at most ${MOST_FOUND}`
               : `${count(items.length)}${more ? ' loaded' : ''}${total}`}
           </output>
+          {features.rollback && by && <a href={href('rollback', { user, key: by })}>Roll back what {by} wrote</a>}
           {chosen.length > 0 && <span>{count(chosen.length)} selected</span>}
           {chosen.length > 0 && verbs.includes('delete') && (
             <button type="button" onClick={() => deletion.start(chosen)}>
@@ -183,7 +185,10 @@ function FilterBar({ filters, onFilter }: { filters: Filters; onFilter: (changed
     const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement));
     onFilter(given as Partial<Filters>);
   };
-  const field = (name: 'q' | 'scope' | 'tag' | 'since' | 'until') => ({ name, defaultValue: filters[name] ?? '' });
+  const field = (name: 'q' | 'scope' | 'tag' | 'origin' | 'since' | 'until') => ({
+    name,
+    defaultValue: filters[name] ?? '',
+  });
   return (
     <form class="filters" onSubmit={submit}>
       {verbs.includes('search') && (
@@ -202,6 +207,12 @@ function FilterBar({ filters, onFilter }: { filters: Filters; onFilter: (changed
         <label>
           Tag
           <input {...field('tag')} />
+        </label>
+      )}
+      {features.origins && (
+        <label>
+          Origin
+          <input {...field('origin')} placeholder="key:crawler" />
         </label>
       )}
       {features.temporal && (

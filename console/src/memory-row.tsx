@@ -1,5 +1,5 @@
 import type { Memory } from '../../clients/typescript/src/index.ts';
-import { Marks, Time } from './format.tsx';
+import { Marks, Time, Written } from './format.tsx';
 import { MemoryForm } from './memory-form.tsx';
 import { href } from './route.ts';
 import type { Filters } from './use-memories.ts';
@@ -59,6 +59,7 @@ export function MemoryRow({
           {content.slice(0, 400)}
         </a>
         <small>
+          <Marks memory={memory} replaced={replaced} />
           <Time of={memory.created_at} />
           {memory.scope && <span class="scope">{memory.scope}</span>}
           {memory.tags?.map((tag) => (
@@ -66,7 +67,7 @@ export function MemoryRow({
               {tag}
             </a>
           ))}
-          <Marks memory={memory} replaced={replaced} />
+          <Written memory={memory} />
         </small>
       </div>
       {actions.edit && (

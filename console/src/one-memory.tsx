@@ -1,11 +1,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { AuditEntry, Memory, MemoryClient } from '../../clients/typescript/src/index.ts';
 import { useDeletion } from './deletion.tsx';
-import { Marks, Time } from './format.tsx';
+import { Marks, replacedBy, Time, Written } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { MemoryForm } from './memory-form.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
+import { Versions } from './versions.tsx';
 
 /** Steps of supersession that are followed each way. */
 const MAX_STEPS = 20;
@@ -39,7 +40,7 @@ function Shown({ memory, onChanged }: { memory: Memory; onChanged: () => void })
     features.supports_audit ? `${id} ${memory.updated_at}` : undefined,
     (signal) => entriesOf(client, memory, signal),
   );
-  const replaced = new Set(line?.later.flatMap(({ supersedes }) => supersedes ?? []));
+  const replaced = replacedBy(line?.later ?? []);
   return (
     <article class="one">
       <p>
@@ -73,9 +74,11 @@ function Shown({ memory, onChanged }: { memory: Memory; onChanged: () => void })
               </button>
             )}
             <Marks memory={memory} replaced={replaced} />
+            <Written memory={memory} />
           </div>
         </>
       )}
+      {features.versions && <Versions memory={memory} onChanged={onChanged} />}
       <h2>Fields</h2>
       <dl>
         {Object.entries(memory)
@@ -96,7 +99,8 @@ function Shown({ memory, onChanged }: { memory: Memory; onChanged: () => void })
                 <Time of={one.created_at} />
                 <a href={href('memory', { id: one.id, user })} dir="auto">
                   {one.content.slice(0, 200)}
-                </a>
+                </a>{' '}
+                <Marks memory={one} />
               </li>
             ))}
           </ol>

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 /** What the address says, after `#`: that part never reaches a server or its log. */
 export interface Route {
@@ -23,7 +23,8 @@ export function go(page: string, parameters?: Readonly<Record<string, string | u
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(read);
-  useEffect(() => {
+  // At once: a change before the listener is there would be missed.
+  useLayoutEffect(() => {
     const changed = () => setRoute(read());
     addEventListener('hashchange', changed);
     return () => removeEventListener('hashchange', changed);

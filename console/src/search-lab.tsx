@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Explanation, SearchResult } from '../../clients/typescript/src/index.ts';
-import { Marks } from './format.tsx';
+import { Marks, Written } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
@@ -13,6 +13,8 @@ interface Parameters {
   readonly min_score?: string;
   readonly order?: string;
   readonly budget?: string;
+  /** `untrusted` of the request; empty: its default. */
+  readonly untrusted?: string;
 }
 
 /** Results that the other orders are made of. */
@@ -25,17 +27,19 @@ const ORDERS = {
 } as const;
 
 /** Why a query finds what it finds, and what a model would be given. */
-export function SearchLab({ user, q = '', scope = '', limit = '10', min_score = '', budget = '500' }: Parameters) {
+export function SearchLab({ user, q = '', limit = '10', budget = '500', ...rest }: Parameters) {
+  const { scope = '', min_score = '', untrusted = '' } = rest;
   const { client, capabilities } = useSession();
   const { verbs, features, limits } = capabilities;
   const most = Math.min(MOST_RESULTS, limits?.max_search_results ?? MOST_RESULTS);
   const asked = user !== undefined && q !== '' && verbs.includes('search');
-  const parameters = { user, q, scope, limit, min_score, budget };
+  const parameters = { user, q, scope, limit, min_score, budget, untrusted };
   const query = {
     q,
     user_id: user ?? '',
     scope: scope || undefined,
     min_score: min_score === '' ? undefined : Number(min_score),
+    untrusted: untrusted === '' ? undefined : untrusted === 'true',
   };
   const { data, error, reload } = useLoad(asked ? JSON.stringify(query) : undefined, (signal) =>
     client.memories.search({ ...query, limit: most, explain: features.explain || undefined }, { signal }),
@@ -71,6 +75,14 @@ export function SearchLab({ user, q = '', scope = '', limit = '10', min_score = 
         <label>
           Lowest score
           <input type="number" name="min_score" min="0" max="1" step="any" defaultValue={min_score} />
+        </label>
+        <label>
+          Untrusted memories
+          <select name="untrusted" defaultValue={untrusted}>
+            <option value="">marked; no model gets them</option>
+            <option value="true">like others, marked</option>
+            <option value="false">left out</option>
+          </select>
         </label>
         <button type="submit" class="main" disabled={user === undefined}>
           Search
@@ -120,8 +132,9 @@ function Result({ result: { memory, explanation }, value }: { result: SearchResu
         <Marked text={memory.content.slice(0, 600)} terms={explanation?.terms ?? []} />
       </a>
       <small>
-        {memory.scope && <span class="scope">{memory.scope}</span>}
         <Marks memory={memory} />
+        {memory.scope && <span class="scope">{memory.scope}</span>}
+        <Written memory={memory} />
         {explanation && <Parts {...explanation} />}
       </small>
     </li>
@@ -166,6 +179,7 @@ interface PromptProps {
     readonly user_id: string;
     readonly scope?: string | undefined;
     readonly min_score?: number | undefined;
+    readonly untrusted?: boolean | undefined;
   };
   readonly budget: number;
   readonly onBudget: (budget: string) => void;

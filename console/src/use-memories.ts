@@ -7,6 +7,7 @@ export interface Filters {
   readonly user: string;
   readonly scope?: string | undefined;
   readonly tag?: string | undefined;
+  readonly origin?: string | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
   readonly q?: string | undefined;
@@ -16,10 +17,11 @@ const PAGE = 200;
 /** Most results of a search. */
 export const MOST_FOUND = 100;
 
-export const toListQuery = ({ user, scope, tag, since, until }: Filters): ListQuery => ({
+export const toListQuery = ({ user, scope, tag, origin, since, until }: Filters): ListQuery => ({
   user_id: user,
   scope: scope || undefined,
   tag: tag || undefined,
+  origin: origin || undefined,
   since: since || undefined,
   // The filter includes the whole day.
   until: until ? `${until}T23:59:59.999Z` : undefined,
@@ -66,9 +68,12 @@ export function useMemories(filters: Filters) {
   const listed = (cursor: string | undefined, signal: AbortSignal) =>
     client.memories.list({ ...toListQuery(filters), limit: PAGE, cursor }, { signal }).page();
   const found = async (signal: AbortSignal) => {
-    const { user, q = '', scope } = filters;
+    const { user, q = '', scope, origin } = filters;
     const { results, ...answer } = await client.memories.search(
-      { q, user_id: user, scope: scope?.replace(/\*$/, '') || undefined, limit: MOST_FOUND },
+      {
+        ...{ q, user_id: user, scope: scope?.replace(/\*$/, '') || undefined },
+        ...{ origin: origin || undefined, limit: MOST_FOUND },
+      },
       { signal },
     );
     const { since, until } = toListQuery(filters);

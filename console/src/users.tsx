@@ -124,6 +124,11 @@ function OneUser({ user }: { user: string }) {
           href={(tag) => href('memories', { user, tag })}
         />
       </div>
+      {capabilities.features.rollback && (
+        <p>
+          <a href={href('rollback', { user })}>Roll back what was written in a time</a>
+        </p>
+      )}
       {capabilities.features.erase && stats.count > 0 && <Erase user={user} stats={stats} onErased={reload} />}
     </>
   );

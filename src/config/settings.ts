@@ -86,14 +86,10 @@ const store = {
 const KEPT = ['versions.keep', 'on'] as const;
 
 const versions = z.strictObject({
-  keep: z
-    .enum(['on', 'off'])
-    .default('on')
-    .register(settingFacts, {
-      env: 'OMP_VERSIONS',
-      description: 'Whether the versions that changes of memories replace are kept; off: none are kept or shown',
-      except: ['provider', 'pinecone'],
-    }),
+  keep: z.enum(['on', 'off']).default('on').register(settingFacts, {
+    env: 'OMP_VERSIONS',
+    description: 'Whether the versions that changes of memories replace are kept; off: none are kept or shown',
+  }),
   max: z.int().min(1).max(10_000).default(100).register(settingFacts, {
     env: 'OMP_VERSIONS_MAX',
     description: 'Maximum versions of a memory before its current one; the oldest are deleted',

@@ -148,7 +148,11 @@ const Identity = z.object({
     .nullish()
     .meta({
       description: 'Versions before it, with the same `id` and `user_id`. Taken over if the store has versions.',
-      items: { type: 'object', required: ['version', 'memory'] },
+      items: {
+        type: 'object',
+        properties: { version: { type: 'integer' }, memory: { type: 'object' } },
+        required: ['version', 'memory'],
+      },
     }),
 });
 /** A version as it is imported. */

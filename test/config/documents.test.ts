@@ -73,6 +73,7 @@ describe('the example file', () => {
     'embedding.kind': 'local',
     'search.mode': 'vector',
     'audit.record': 'off',
+    'versions.keep': 'off',
     'rate_limit.store': 'memory',
   };
 

@@ -64,6 +64,7 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     await box(page, 'manage keys').press('Space');
     expect(await grants(page)).toBe('*:work/*  read:home of ana  admin:*');
     await box(page, 'manage keys').press('Space');
+    await box(page, 'untrusted').press('Space');
     await page.getByLabel('Name').press('Enter');
 
     const key = await shownKey(page);
@@ -73,12 +74,13 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     const [stored] = (await provider.keys?.list({}, call)) ?? [];
     expect(stored).toMatchObject({
       ...{ name: 'editor', users: ['ana', 'ben, the second'], grants: ['*:work/*', 'read:home of ana'] },
-      expires_at: expect.stringMatching(/T00:00:00.000Z$/),
+      ...{ expires_at: expect.stringMatching(/T00:00:00.000Z$/), untrusted: true },
     });
     expect([await list(url, key, 'ana'), await list(url, key, 'cleo')]).toEqual([200, 403]);
 
     await page.getByRole('button', { name: 'I have it' }).click();
     await page.getByRole('button', { name: 'Revoke editor' }).waitFor();
+    expect(await page.locator('tbody .mark').allTextContents()).toEqual(['active', 'untrusted']);
     expect(await page.content()).not.toContain(key.slice(17));
 
     await page.getByRole('button', { name: 'Revoke editor' }).press('Enter');

@@ -10,7 +10,7 @@ import { type AppOptions, createApp } from '../../src/http/app.ts';
 import { type ListenOptions, listen } from '../../src/http/listen.ts';
 import { openProvider } from '../../src/registry.ts';
 import { type Client, clientOf } from './client.ts';
-import { APP_LIMITS, gateOn, type LogLine, RECORDED, recordingLog } from './subject.ts';
+import { APP_LIMITS, gateOn, type LogLine, RECORDED, recordingLog, VERSIONED } from './subject.ts';
 
 /** The gateway behind a real socket. */
 export interface RunningServer {
@@ -47,7 +47,7 @@ export const startServer = async ({
 }: ServerOptions = {}): Promise<RunningServer> => {
   const log = recordingLog();
   const ranking = { mode: 'keyword', keyword_weight: 1 } as const;
-  const context = { embedder: undefined, ranking, audit: RECORDED, data_dir: tmpdir(), log };
+  const context = { embedder: undefined, ranking, audit: RECORDED, versions: VERSIONED, data_dir: tmpdir(), log };
   const provider =
     given ?? compose(alter(await openProvider('memory', { scopes: 'native' }, context)), { embedder: undefined, log });
   const { max_request_bytes: max = APP_LIMITS.max_request_bytes } = options;

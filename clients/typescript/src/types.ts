@@ -227,6 +227,9 @@ export type Action =
   | Verb
   | 'users'
   | 'stats'
+  | 'versions'
+  | 'restore'
+  | 'purge'
   | 'map'
   | 'erase'
   | 'rollback'
@@ -334,7 +337,7 @@ export interface NewExportedMemory extends NewMemory {
   embedding_model?: string | null;
   vector?: string | null;
   version?: number | null;
-  versions?: { version: number; memory: NewExportedMemory }[] | null;
+  versions?: { version: number; memory: object }[] | null;
 }
 
 /** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields, or of another user. */
