@@ -172,6 +172,36 @@ class Results(List[Dict[str, Any]]):
         self.without: Sequence[str] = answer.get("x-without", [])
 
 
+class Rollback(Iterator[Dict[str, Any]]):
+    """What a rollback does, memory by memory. Of the pages that were read so far:
+
+    partial: names of optional stores that are missing, because they do not answer: repeat the rollback.
+    without: names of stores that cannot roll back.
+    deletes_known: False: the gateway has no audit log, so nothing says what was deleted.
+    """
+
+    def __init__(self, send: Callable[[Dict[str, Any]], Dict[str, Any]]) -> None:
+        self.partial: List[str] = []
+        self.without: List[str] = []
+        self.deletes_known = True
+        self._items = self._pages(send)
+
+    def __next__(self) -> Dict[str, Any]:
+        return next(self._items)
+
+    def _pages(self, send: Callable[[Dict[str, Any]], Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
+        more: Dict[str, Any] = {}
+        while True:
+            page = send(more)
+            for names, field in ((self.partial, "x-partial"), (self.without, "x-without")):
+                names.extend(name for name in page.get(field, []) if name not in names)
+            self.deletes_known = page.get("deletes_known", True)
+            yield from page["items"]
+            if page.get("next_cursor") is None:
+                return
+            more = {"cursor": page["next_cursor"]}
+
+
 class MemoryClient:
     """A client of one gateway. It may be used by several threads.
 
@@ -350,21 +380,15 @@ class MemoryClient:
         deleted: int = self._send("DELETE", path)["deleted"]
         return deleted
 
-    def rollback(self, user_id: str, since: str, **fields: Any) -> Iterator[Dict[str, Any]]:
+    def rollback(self, user_id: str, since: str, **fields: Any) -> "Rollback":
         """Undoes what was written to the memories of a user since a time; each page that is read undoes what it names.
 
         `fields`: until, key (the name of a key, or "" for callers without one), limit (of a page), dry_run=True only says what
         would be done. Yields `{"id", "action", "reason", "version", "memory"}`.
         """
         path = "/users/{}/rollback".format(urllib.parse.quote(user_id, safe=""))
-        cursor = None
-        while True:
-            body = {"since": since, **fields, **({} if cursor is None else {"cursor": cursor})}
-            page = self._send("POST", path, body=body, repeatable=True)
-            yield from page["items"]
-            cursor = page.get("next_cursor")
-            if cursor is None:
-                return
+        body = {"since": since, **fields}
+        return Rollback(lambda more: self._send("POST", path, body={**body, **more}, repeatable=True))
 
     def keys(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The keys of the gateway, newest first. Needs a key with the grant admin:*. `filters`: limit (of a page)."""

@@ -33,6 +33,18 @@ class RealGateway(unittest.TestCase):
             self.client.get(added["id"])
         self.assertIn("delete", [entry["action"] for entry in self.client.audit(user_id=self.user)])
 
+    def test_undo(self) -> None:
+        added = self.client.add("prefers tea", user_id=self.user)
+        self.client.update(added["id"], content="prefers mint")
+        versions = list(self.client.versions(added["id"], limit=1))
+        self.assertEqual([(one["version"], one["current"]) for one in versions], [(2, True), (1, False)])
+        self.assertEqual(self.client.get_version(added["id"], 1)["memory"]["content"], "prefers tea")
+        self.assertEqual(self.client.restore(added["id"], 1, user_id=self.user)["content"], "prefers tea")
+        self.assertEqual(self.client.purge_versions(added["id"]), 2)
+        other = self.client.add("prefers tea", user_id="other-" + self.user)
+        undone = [(one["id"], one["action"]) for one in self.client.rollback(other["user_id"], other["created_at"])]
+        self.assertEqual(undone, [(other["id"], "delete")])
+
     def test_pages_and_batches(self) -> None:
         memories = [{"content": " " if n == 7 else "fact {}".format(n), "user_id": self.user} for n in range(103)]
         results = self.client.add_many(memories)
@@ -153,6 +165,16 @@ class Faults(unittest.TestCase):
         self.assertEqual([found[0]["score"], found.partial, found.without], [0.5, ["crm"], []])
         self.assertEqual([name in str(one.message) for name, one in zip(("crm", "old", "handbook"), caught)], [True] * 3)
         self.assertEqual(len(caught), 3)
+
+    def test_a_rollback_says_what_it_lacks(self) -> None:
+        item = {"id": "mem_1", "action": "delete"}
+        first = {"items": [item], "next_cursor": "c", "deletes_known": False, "x-partial": ["crm"]}
+        last: Dict[str, Any] = {"items": [], "next_cursor": None, "deletes_known": False, "x-partial": ["crm"], "x-without": ["old"]}
+        client, asked = self.serve(answer(200, first), answer(200, last))
+        undone = client.rollback("u", "2026-01-01", key="bad")
+        self.assertEqual(list(undone), [item])
+        self.assertEqual([undone.partial, undone.without, undone.deletes_known], [["crm"], ["old"], False])
+        self.assertEqual(len(asked), 2)
 
     def test_one_class_for_each_fault(self) -> None:
         cases: List[Tuple[Fault, Type[omp.MemoryClientError]]] = [

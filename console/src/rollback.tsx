@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { LeftOut, Memory, RollbackItem, RollbackQuery } from '../../clients/typescript/src/index.ts';
+import type { LeftOut, Memory, RollbackItem, RollbackPage, RollbackQuery } from '../../clients/typescript/src/index.ts';
 import { Difference } from './difference.tsx';
 import { count, Marks, Time, Written } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
@@ -113,7 +113,8 @@ interface Walk {
   /** Where it goes on; undefined: at the beginning, or it is finished. */
   readonly cursor?: string | undefined;
   readonly finished: boolean;
-  readonly leftOut?: LeftOut;
+  /** The last page. */
+  readonly leftOut?: LeftOut & Pick<RollbackPage, 'deletes_known'>;
   readonly error?: unknown;
 }
 
@@ -196,6 +197,7 @@ function Plan({ user, query }: { user: string; query: RollbackQuery }) {
       )}
       {error !== undefined && <Failure error={error} retry={resume} />}
       <Missing from={leftOut} />
+      {leftOut?.deletes_known === false && <p>Without an audit log it is not known what was deleted.</p>}
       {!approved && finished && changes > 0 && (
         <Approve user={user} items={items} onApproved={() => setApproved(true)} />
       )}

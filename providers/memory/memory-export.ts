@@ -3,9 +3,9 @@ import {
   type Call,
   type ExportedMemory,
   type Memory,
-  type MemoryVersion,
   type Provider,
   recordBytes,
+  upToBytes,
   type VersionOptions,
 } from '#provider';
 import type { User } from './user.ts';
@@ -32,10 +32,15 @@ export const createExport = ({
       memory.id > after && memory.updated_at >= since && (user_id === undefined || memory.user_id === user_id);
     const all = ids ? ids.flatMap((id) => homes.get(id) ?? []) : [...homes.values()];
     const page = all.filter(matches).sort(byId).slice(0, limit);
+    const historyOf = (home: Home, options: VersionOptions) => {
+      const all = versionsOf(home, options);
+      const newest = upToBytes(all, max_bytes, ({ memory }) => memory);
+      return { version: home.version, versions: newest, versions_left_out: all.length - newest.length };
+    };
     const movedOf = (home: Home): ExportedMemory => ({
       memory: home.entry.memory,
       vector: (vectors && home.user.vector(home.entry)) || null,
-      ...(versions && kept && { version: home.version, versions: newestWithin(versionsOf(home, kept), max_bytes) }),
+      ...(versions && kept && historyOf(home, kept)),
     });
     const moved = page.map(movedOf);
     let bytes = 0;
@@ -62,15 +67,5 @@ export const createExport = ({
     });
   },
 });
-
-/** Versions from the start that fit into `maxBytes`. */
-function newestWithin(versions: readonly MemoryVersion[], maxBytes: number): readonly MemoryVersion[] {
-  let bytes = 0;
-  const end = versions.findIndex(({ memory }) => {
-    bytes += recordBytes(memory);
-    return bytes > maxBytes;
-  });
-  return end < 0 ? versions : versions.slice(0, end);
-}
 
 const byId = (a: Home, b: Home): number => (a.entry.memory.id < b.entry.memory.id ? -1 : 1);

@@ -1,9 +1,9 @@
 import {
   type AuditEntry,
   type ExportedMemory,
-  isSameRecord,
   type Memory,
   type MemoryVersion,
+  ORIGIN,
   type Ref,
   unchangedEntry,
   upToBytes,
@@ -35,14 +35,14 @@ export interface Home extends Versions {
 
 const DAY_MS = 86_400_000;
 
-const withoutOld = (before: readonly KeptVersion[], { max, retention_days }: VersionOptions): KeptVersion[] => {
+const withoutOld = ({ version: current, before }: Versions, { max, retention_days }: VersionOptions): KeptVersion[] => {
   const since = retention_days === null ? Number.NEGATIVE_INFINITY : Date.now() - retention_days * DAY_MS;
-  return before.slice(-max).filter(({ replaced }) => replaced > since);
+  return before.filter(({ version, replaced }) => version >= current - max && replaced > since);
 };
 
 /** The versions before the current one, newest first. */
-export const versionsOf = ({ before }: Versions, options: VersionOptions): MemoryVersion[] =>
-  withoutOld(before, options)
+export const versionsOf = (home: Versions, options: VersionOptions): MemoryVersion[] =>
+  withoutOld(home, options)
     .reverse()
     .map(({ version, memory }) => ({ version, memory }));
 
@@ -53,7 +53,8 @@ export function replacedVersions(
 ): Versions {
   if (!options) return { version: version + 1, before };
   const replaced = { version, memory: { ...memory, embedding_model: null, status: null }, replaced: Date.now() };
-  return { version: version + 1, before: withoutOld([...before, replaced], options) };
+  const all = { version: version + 1, before: [...before, replaced] };
+  return { ...all, before: withoutOld(all, options) };
 }
 
 /** The versions of an imported memory. `old`: what it replaces. */
@@ -62,22 +63,16 @@ export function importedVersions(
   old: Home | undefined,
   options: VersionOptions | undefined,
 ): Versions {
-  const isSame = old && isSameRecord(memory, old.entry.memory);
-  const own = !old ? { version, before: [] } : isSame ? old : replacedVersions(old, options);
-  const current = isSame ? old.version : Math.max(own.version, version);
+  const own = old ? replacedVersions(old, options) : { version, before: [] };
+  const current = Math.max(own.version, version);
   if (!options) return { version: current, before: own.before };
   const known = new Set(own.before.map((one) => one.version));
   const times = new Map(versions.map((one, i) => [one, (versions[i - 1]?.memory ?? memory).updated_at]));
   const added = versions
     .filter((one) => one.version < current && !known.has(one.version))
     .map((one) => ({ ...one, replaced: Date.parse(times.get(one) as string) }));
-  return {
-    version: current,
-    before: withoutOld(
-      [...own.before, ...added].sort((a, b) => a.version - b.version),
-      options,
-    ),
-  };
+  const all = { version: current, before: [...own.before, ...added].sort((a, b) => a.version - b.version) };
+  return { ...all, before: withoutOld(all, options) };
 }
 
 interface Options {
@@ -110,7 +105,7 @@ export const createVersions = ({ options, homes, homeOf, note, requireThawed }: 
     return home.before.splice(0).length;
   },
   async writtenIn({ user_id, after, limit, ...query }) {
-    const matches = writtenMatcher(query);
+    const matches = versionMatcher(query);
     return [...homes.values()]
       .filter(({ entry: { memory } }) => memory.user_id === user_id)
       .filter((home) => [home.entry, ...versionsOf(home, options)].some(({ memory }) => matches(memory)))
@@ -121,11 +116,11 @@ export const createVersions = ({ options, homes, homeOf, note, requireThawed }: 
   },
 });
 
-function writtenMatcher({ since, until, key }: Pick<WrittenQuery, 'since' | 'until' | 'key'>) {
+function versionMatcher({ since, key }: Pick<WrittenQuery, 'since' | 'key'>) {
   return ({ updated_at, extensions }: Memory): boolean => {
-    const origin = extensions['x-omp-origin'] as { readonly at?: string; readonly key?: string } | undefined;
+    const origin = extensions[ORIGIN] as { readonly at?: string; readonly key?: string } | undefined;
     const at = origin?.at ?? updated_at;
     const isByKey = key === undefined || (origin !== undefined && (origin.key ?? null) === key);
-    return at >= since && (until === undefined || at <= until) && isByKey;
+    return at >= since && isByKey;
   };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isGrant, isKeyGrant } from '../core/grants.ts';
+import { ADMIN_GRANT, isGrant, isKeyGrant } from '../core/grants.ts';
 import { idOf } from './credentials.ts';
 
 const HASHED = /^omp_([a-z0-9]{12}):sha256:([0-9a-f]{64})$/;
@@ -39,6 +39,16 @@ export const keyUserSchema = z
   .max(256, 'must be at most 256 characters')
   .refine((user) => user.isWellFormed() && !user.includes('\0'), 'must not contain NUL or lone surrogates');
 
+/** Rejects a key with a grant that would do nothing. */
+export const hasUse = ({
+  grants,
+  untrusted,
+}: {
+  grants: readonly string[];
+  untrusted?: boolean | undefined;
+}): boolean => untrusted !== true || !grants.includes(ADMIN_GRANT);
+export const NO_USE = 'admin:* does nothing for an untrusted key: leave out one of them';
+
 const hashedKeySchema = z.string().regex(HASHED, {
   error: ({ input }) =>
     idOf(String(input).trim()) === undefined
@@ -47,16 +57,18 @@ const hashedKeySchema = z.string().regex(HASHED, {
 });
 
 /** An API key in the configuration: only its hash, never the key itself. No error message quotes the value. */
-export const configuredKeySchema = z.strictObject({
-  name: keyNameSchema,
-  key: hashedKeySchema,
-  /** The only users it may access; omitted: all. */
-  users: z.array(keyUserSchema).min(1, 'must name a user; omit it to allow all').optional(),
-  grants: z.array(keyGrantSchema).min(1, 'must contain a grant, such as read:coding/*'),
-  expires_at: expirySchema.optional(),
-  /** Whether what it writes is marked. */
-  untrusted: z.boolean().optional(),
-});
+export const configuredKeySchema = z
+  .strictObject({
+    name: keyNameSchema,
+    key: hashedKeySchema,
+    /** The only users it may access; omitted: all. */
+    users: z.array(keyUserSchema).min(1, 'must name a user; omit it to allow all').optional(),
+    grants: z.array(keyGrantSchema).min(1, 'must contain a grant, such as read:coding/*'),
+    expires_at: expirySchema.optional(),
+    /** Whether what it writes is marked. */
+    untrusted: z.boolean().optional(),
+  })
+  .refine(hasUse, { path: ['grants'], message: NO_USE });
 export type ConfiguredKey = z.output<typeof configuredKeySchema>;
 
 /** All configured keys. Names and ids are unique. */

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
-import { OmpError } from '#contract';
+import { type Call, type KeyStore, type NewKey, OmpError, type StoredKey } from '#contract';
 
 /**
  * An API key: `omp_<id>_<secret>`. The id is public and looked up; the secret is 32 random bytes in base64url. For
@@ -24,6 +24,17 @@ export function newKey(): FreshKey {
   const id = Array.from({ length: ID_LENGTH }, () => ID_CHARACTERS[randomInt(ID_CHARACTERS.length)]).join('');
   const key = `${KEY_PREFIX}${id}_${randomBytes(SECRET_BYTES).toString('base64url')}`;
   return { id, key, hash: hashOf(key) };
+}
+
+/**
+ * Stores a key. Throws `unsupported_capability` if the store does not keep that a key is untrusted, and revokes the key, which would be
+ * trusted.
+ */
+export async function storeKey(keys: KeyStore, key: NewKey, call: Call): Promise<StoredKey> {
+  const created = await keys.create(key, call);
+  if (!key.untrusted || (await keys.find(key.id, call))?.untrusted) return created;
+  await keys.revoke(key.id, call);
+  throw new OmpError('unsupported_capability', 'this store keeps no untrusted keys; the key is revoked');
 }
 
 /** The id of a key; undefined for a text that is no key. */

@@ -4,13 +4,15 @@ import { backgroundCall, type KeyStore, type StoredKey } from '#contract';
 import {
   type ConfiguredKey,
   expirySchema,
+  hasUse,
   keyGrantSchema,
   keyNameSchema,
   keyUserSchema,
+  NO_USE,
   toHashedKey,
 } from '../auth/configured-keys.ts';
 import type { FreshKey } from '../auth/credentials.ts';
-import { newKey } from '../auth/credentials.ts';
+import { newKey, storeKey } from '../auth/credentials.ts';
 import { providerOptions } from '../config/config-options.ts';
 import { providerModule } from '../registry.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
@@ -104,6 +106,7 @@ function create(args: string[], now: number): KeysArguments {
     ...(expires_at === undefined
       ? [`--expires '${expires}' must be a date or date-time in the future, or days as in 90d`]
       : []),
+    ...(hasUse({ grants, untrusted }) ? [] : [`--untrusted: ${NO_USE}`]),
   ];
   if (mistakes.length > 0 || expires_at === undefined) throw new Mistake(mistakes.join('\n'));
   const request = { name, grants, users: users ?? null, expires_at, untrusted };
@@ -171,7 +174,7 @@ async function run(command: Stored, store: KeyStore, { stdout, stderr }: Termina
   if (command.action === 'create') {
     const { id, hash, key } = newKey();
     const first = !(await store.hasAny(call));
-    await store.create({ id, hash, ...command.request }, call);
+    await storeKey(store, { id, hash, ...command.request }, call);
     stdout.write(`${key}\n`);
     stderr.write(first ? SHOWN_ONCE + FIRST : SHOWN_ONCE);
   } else if (command.action === 'list') {

@@ -146,8 +146,8 @@ async function* read(
   }[(values.format as 'mem0' | 'csv' | undefined) ?? 'own']();
   for await (const line of lines) {
     run.signal.throwIfAborted();
-    const { version, versions, ...memory } = line as unknown as ExportedMemory;
-    yield values.versions ? { ...memory, version, versions } : (memory as ExportedMemory);
+    const { version, versions, versions_left_out, ...memory } = line as unknown as ExportedMemory;
+    yield values.versions ? { ...memory, version, versions, versions_left_out } : (memory as ExportedMemory);
   }
 }
 

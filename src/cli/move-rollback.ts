@@ -17,29 +17,46 @@ export async function runRollback(request: MoveRequest, run: Run): Promise<numbe
   const done = () => counts.delete + counts.restore;
   run.onStop(() => `${memories(done())} of ${name} ${dry_run ? 'would be' : 'are'} undone; the same command goes on`);
   const query = { since: filters.since as string, until, key: values.key as string | undefined, dry_run };
-  for await (const item of client.users.rollback(request.names[0] as string, query, { signal })) {
-    counts[item.action]++;
-    if (values.json) items.push(item);
-    else {
-      run.end();
-      terminal.stdout.write(`${rowOf(item)}\n`);
+  const partial = new Set<string>();
+  const without = new Set<string>();
+  let deletes_known = true;
+  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+    const page = await client.users.rollback(request.names[0] as string, { ...query, cursor }, { signal }).page();
+    for (const item of page.items) {
+      counts[item.action]++;
+      if (values.json) items.push(item);
+      else {
+        run.end();
+        terminal.stdout.write(`${rowOf(item)}\n`);
+      }
     }
+    for (const name of page['x-partial'] ?? []) partial.add(name);
+    for (const name of page['x-without'] ?? []) without.add(name);
+    ({ deletes_known } = page);
+    cursor = page.next_cursor ?? undefined;
     run.progress({ done: done() });
   }
   run.end();
-  terminal.stdout.write(values.json ? `${JSON.stringify({ dry_run, ...counts, items }, null, 2)}\n` : `${sum()}\n`);
-  return 0;
+  const lacking = { 'x-partial': [...partial], 'x-without': [...without] };
+  const outcome = { dry_run, ...counts, deletes_known, ...lacking, items };
+  terminal.stdout.write(values.json ? `${JSON.stringify(outcome, null, 2)}\n` : `${sum()}\n`);
+  return partial.size > 0 ? 1 : 0;
 
   function sum(): string {
-    const rest = `${number(counts.keep)} kept; ${number(counts.deleted)} had been deleted.`;
+    const gone = deletes_known ? number(counts.deleted) : 'without an audit log it is not known what';
+    const left = [
+      ...[...partial].map((name) => ` Nothing of ${printable(name)}, which does not answer: the same command goes on.`),
+      ...[...without].map((name) => ` Nothing of ${printable(name)}, which cannot roll back.`),
+    ];
+    const rest = `${number(counts.keep)} kept; ${gone} had been deleted.${left.join('')}`;
     return dry_run
       ? `Dry run: ${number(counts.delete)} to delete, ${number(counts.restore)} to restore, ${rest}`
-      : `Done: ${number(counts.delete)} deleted, ${number(counts.restore)} restored, ${rest}`;
+      : `${partial.size > 0 ? 'Not all' : 'Done'}: ${number(counts.delete)} deleted, ${number(counts.restore)} restored, ${rest}`;
   }
 }
 
 const REASONS = {
-  changed_since: 'somebody else has changed it since',
+  changed_since: 'somebody else has changed it too',
   no_version: 'the version before is not known',
   rolled_back: 'undone already',
   unchanged: 'it says what it said before',

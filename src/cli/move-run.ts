@@ -63,6 +63,9 @@ export function vectorsText(from: Header['embedding'], { name, capabilities }: S
     : `The vectors are computed anew with "${to.model}" (${to.dimensions} dimensions).`;
 }
 
+export const leftOutText = (versions: number): string =>
+  `${number(versions)} old versions are left out: one request does not hold all of a memory`;
+
 /** Prints what was stored and rejected, as JSON with `more`. Returns the exit status. */
 export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: Run, more: object = {}): number {
   const { stored, unchanged, skipped, rejections, rejected } = counts;
@@ -75,7 +78,7 @@ export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: R
     ];
     terminal.stdout.write(`${parts.join(', ')}.\n`);
     const { versions_left_out: left } = counts;
-    if (left > 0) report(terminal, `${number(left)} old versions are left out: the target takes no request so large`);
+    if (left > 0) report(terminal, leftOutText(left));
     for (const { id, place, message } of rejected) {
       report(
         terminal,

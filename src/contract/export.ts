@@ -10,10 +10,12 @@ export interface ExportedMemory {
   /** The number of the version that `memory` is. Given with `versions`. */
   readonly version?: number | undefined;
   /**
-   * Versions before it, newest first: all, or the newest that fit into `max_bytes`. Undefined: the query did not ask for them, or the
+   * Versions before it, newest first: all, or the newest up to the first that exceeds `max_bytes`. Undefined: the query did not ask for them, or the
    * store has none.
    */
   readonly versions?: readonly MemoryVersion[] | undefined;
+  /** How many older ones `versions` lacks. Given with `versions`. */
+  readonly versions_left_out?: number | undefined;
 }
 
 export interface ExportQuery {

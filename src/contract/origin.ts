@@ -26,8 +26,10 @@ export interface Origin {
   readonly version?: number;
   /** Time of an import, whose `updated_at` comes from a file. Other changes have none. */
   readonly at?: string;
+  /** An import that replaced a memory, or may have. */
+  readonly replaced?: true;
   /** The first origin that a file of an import states. The importer vouches for it, not the gateway. */
-  readonly from?: Omit<Origin, 'from'>;
+  readonly from?: Omit<Origin, 'from' | 'replaced'>;
 }
 
 /** Which memories a query wants, by who wrote them. Given only if `capabilities.origins`. */

@@ -218,8 +218,7 @@ export interface Provider {
   export?(query: ExportQuery, call: Call): Promise<ExportPart>;
   /**
    * Stores memories with their ids and times, and returns for each whether it did. It does not if the id exists: without
-   * `replace` in any case, with it if the id belongs to another user. A provider with versions keeps what it replaces with another
-   * record, adds the versions that come along where it has none of their numbers, and goes on counting from the higher number.
+   * `replace` in any case, with it if the id belongs to another user. A provider with versions keeps what it replaces, adds the versions that come along where it has none of their numbers, and goes on counting from the higher number.
    */
   import?(request: ImportRequest, call: Call): Promise<boolean[]>;
   /** Why records are read-only and which setting changes that; undefined: they are not, or no setting helps. */

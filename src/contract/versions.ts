@@ -30,9 +30,8 @@ export interface MemoryVersions {
 /** Asks for memories by who wrote them, and when: the time of a version is `at` of its `x-omp-origin`, else its `updated_at`. */
 export interface WrittenQuery {
   readonly user_id: string;
-  /** Bounds of the time, both inclusive. */
+  /** Inclusive. */
   readonly since: string;
-  readonly until?: string | undefined;
   /** `key` of `x-omp-origin`; null: an origin without one. Undefined: any, and versions without an origin. */
   readonly key?: string | null | undefined;
   /** Only ids after this one. */
@@ -58,7 +57,7 @@ export interface VersionStore {
 
 /** How versions are kept. */
 export interface VersionOptions {
-  /** Versions before the current one that a memory has at most; the oldest are removed. */
+  /** A version is removed once its number is more than this below that of the current one. So a memory has at most as many before it. */
   readonly max: number;
   /** Days until a version that was replaced is removed; null: never. */
   readonly retention_days: number | null;

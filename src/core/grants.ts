@@ -9,7 +9,7 @@ const ACTIONS = ['read', 'write', 'delete'] as const;
 export type Action = (typeof ACTIONS)[number];
 
 /** The grant to list, create and revoke keys (Decision 41). No other grant includes it, and it includes no other. */
-const ADMIN_GRANT = 'admin:*';
+export const ADMIN_GRANT = 'admin:*';
 
 /** The allowed scopes of each action; null: all. */
 export interface Grants extends Readonly<Record<Action, Within>> {

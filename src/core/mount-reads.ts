@@ -16,7 +16,6 @@ import {
   type UserSummary,
   type Vector,
   type VectorsQuery,
-  type WrittenQuery,
 } from '#contract';
 import { roundScore } from '#ranking';
 import { upToBytes } from '#toolbox';
@@ -348,24 +347,4 @@ export async function vectorsOfParts(
   });
   const all = await askAll(asked, call, ({ store, ids }, own) => store.vectorsOf({ ...query, ids }, own));
   return new Map(all.flatMap(({ result }) => [...result]));
-}
-
-/** Store after store. */
-export async function writtenInParts(
-  parts: readonly Part[],
-  partOf: PartOfId,
-  { after, ...query }: WrittenQuery,
-  call: Call,
-): Promise<string[]> {
-  const from = after === undefined ? undefined : partOf(after);
-  const ids: string[] = [];
-  for (const part of partsWith(parts, 'versions', { within: null }, call)) {
-    const limit = query.limit - ids.length;
-    if (limit === 0 || part.index < (from?.index ?? 0)) continue;
-    const own = { ...query, limit, after: part.index === from?.index ? after : undefined };
-    ids.push(
-      ...((await ask(part, call, ({ store }, ownCall) => store.versions.writtenIn(own, ownCall)))?.result ?? []),
-    );
-  }
-  return ids;
 }

@@ -93,6 +93,7 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
   const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
   const { export: exportPart, import: importMemories } = inner;
   const { versions } = inner;
+  const writtenIn = versions?.writtenIn;
   const hasScopes = inner.capabilities.scopes !== 'none';
   const below = ownWithin(inner, mount);
 
@@ -196,11 +197,13 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
         const own = ownRef(ref);
         return own && versions.purge(own, call);
       },
-      async writtenIn({ after, ...query }, call) {
-        const own = after === undefined ? undefined : ownId(after);
-        const ids = await versions.writtenIn({ ...query, after: own }, call);
-        return ids.map((id) => prefix + id);
-      },
+      ...(writtenIn && {
+        async writtenIn({ after, ...query }, call) {
+          const own = after === undefined ? undefined : ownId(after);
+          const ids = await writtenIn({ ...query, after: own }, call);
+          return ids.map((id) => prefix + id);
+        },
+      }),
     },
     export:
       exportPart &&

@@ -2,15 +2,7 @@ import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
 import { idPrefix, type StoreMembers } from './mount.ts';
 import { callOf, type Part, partsOf, withMember } from './mount-parts.ts';
-import {
-  exportParts,
-  listParts,
-  listUsers,
-  searchParts,
-  sumStats,
-  vectorsOfParts,
-  writtenInParts,
-} from './mount-reads.ts';
+import { exportParts, listParts, listUsers, searchParts, sumStats, vectorsOfParts } from './mount-reads.ts';
 import { createWrites, freezingOf } from './mount-writes.ts';
 import { ask } from './optional-stores.ts';
 import type { MountedStore, Store } from './with-embedder.ts';
@@ -104,7 +96,6 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
         return part.store.versions.list(query, callOf(part, call));
       },
       purge,
-      writtenIn: (query, call) => writtenInParts(parts, ofId, query, call),
     }),
     export: ifAny('export', (query, call) => exportParts(parts, ofId, query, call)),
     import: ifAny('import', writes.import),

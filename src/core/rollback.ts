@@ -22,10 +22,10 @@ export interface Write {
   readonly at: string;
   readonly origin: Origin | undefined;
   /** Whether all that the memory was then came with this write. */
-  readonly added: boolean;
+  readonly whole: boolean;
 }
 
-/** `no_version`: what was there before is not known. `rolled_back`: another rollback has undone it. */
+/** `no_version`: what was there before is not known. `changed_since`: somebody else wrote on top of it. `rolled_back`: another rollback has undone it. */
 type KeepReason = 'changed_since' | 'no_version' | 'rolled_back';
 
 export type Plan =
@@ -39,16 +39,20 @@ export function writeOf(version: number, memory: Memory): Write {
   const { created_at, updated_at } = memory;
   const origin = originOf(memory);
   // An import writes all of a memory, with times and a number of its own. Others may have changed it before versions were kept.
-  const added = origin?.via === 'import' || (version === 1 && updated_at === created_at);
-  return { version, at: origin?.at ?? updated_at, origin, added };
+  const whole = origin?.via === 'import' || (version === 1 && updated_at === created_at);
+  return { version, at: origin?.at ?? updated_at, origin, whole };
 }
 
+/** Whether a write is among those to undo. What a rollback has written is not. */
+export const isUndone = (write: Write, undone: Undone): boolean =>
+  write.origin?.via !== 'rollback' && isMeant(write, undone);
+
 /**
- * Whether a write is among those to undo. What a rollback has written is not. A time that is yet to come says only that it follows one
+ * Whether a write is of this time and caller. A time that is yet to come says only that it follows one
  * which a file of an import has forged, so it counts as any after `since`.
  */
-export function isUndone({ at, origin }: Write, { since, now, until = now, key }: Undone): boolean {
-  if (origin?.via === 'rollback' || at < since || (at > until && at <= now)) return false;
+function isMeant({ at, origin }: Write, { since, now, until = now, key }: Undone): boolean {
+  if (at < since || (at > until && at <= now)) return false;
   return key === undefined || (origin !== undefined && (origin.key ?? '') === key);
 }
 
@@ -57,14 +61,25 @@ export function isUndone({ at, origin }: Write, { since, now, until = now, key }
  * made the memory what it was in the version that it restored, so the writes between the two count no more.
  */
 export function planOf(writes: readonly Write[], undone: Undone): Plan | undefined {
-  if (!writes.some((write) => isUndone(write, undone))) return undefined;
+  if (!writes.some((write) => isUndone(write, undone))) {
+    // A rollback by the caller in question is nothing that another one undoes, but somebody must know of it.
+    return undone.key !== undefined && writes.some((write) => isMeant(write, undone)) ? keep('rolled_back') : undefined;
+  }
   const lasting = lastingWrites(writes);
   const [current] = lasting;
   if (!lasting.some((write) => isUndone(write, undone))) return keep('rolled_back');
   if (!current || !isUndone(current, undone)) return keep('changed_since');
-  const before = lasting.find((write) => !isUndone(write, undone));
-  if (before) return { action: 'restore', version: before.version };
-  return lasting.at(-1)?.added ? { action: 'delete' } : keep('no_version');
+  const before = lasting.findIndex((write) => !isUndone(write, undone));
+  if (before < 0) {
+    const first = lasting.at(-1);
+    return first?.whole && !first.origin?.replaced ? { action: 'delete' } : keep('no_version');
+  }
+  // What the version before is made of: it may build on a write that is to be undone.
+  const parts = lasting.slice(before, lasting.findIndex(({ whole }, at) => whole && at >= before) + 1 || undefined);
+  if (parts.some((write) => isUndone(write, undone))) return keep('changed_since');
+  const [restored, first] = [parts[0] as Write, parts.at(-1) as Write];
+  if (!first.whole && first.at >= undone.since) return keep('no_version');
+  return { action: 'restore', version: restored.version };
 }
 
 /** The writes that made the memory what it is, newest first, as far back as they are known without a gap. */

@@ -1,5 +1,6 @@
 import {
   type Call,
+  type ExportedMemory,
   isUntrusted,
   type Memory,
   type MemoryPatch,
@@ -10,7 +11,7 @@ import {
   type Ref,
   UNTRUSTED,
 } from '#contract';
-import { withMemories } from '#toolbox';
+import { isSameRecord, withMemories } from '#toolbox';
 import type { Principal } from './grants.ts';
 import type { Store } from './with-embedder.ts';
 
@@ -103,9 +104,29 @@ export function stamped(
       async import({ items, replace }, call) {
         if (untrusted && replace) throw untrustedDenied();
         const at = new Date().toISOString();
-        // Versions of a file are as much the importer's as the memory itself.
-        const own = (memory: Memory) => imported(memory, { ...origin, via: 'import', at });
-        return importMemories({ items: items.map((item) => withMemories(item, own)), replace }, call);
+        const outcomes: (boolean | OmpError)[] = items.map(() => false);
+        const importAt = async (places: readonly number[], replaced?: true) => {
+          if (places.length === 0) return;
+          // Versions of a file are as much the importer's as the memory itself.
+          const own = (memory: Memory) =>
+            imported(memory, { ...origin, via: 'import', at, ...(replaced && { replaced }) });
+          const stamped = places.map((place) => withMemories(items[place] as ExportedMemory, own));
+          const results = await importMemories({ items: stamped, replace: replaced === true }, call);
+          for (const [i, place] of places.entries()) outcomes[place] = results[i] as boolean | OmpError;
+        };
+        const present = replace
+          ? await Promise.all(items.map(({ memory: { id } }) => store.get({ id, users: null, within: null }, call)))
+          : [];
+        const places = [...items.keys()];
+        await importAt(places.filter((place) => !present[place]));
+        // What is there already, as it is, keeps its origin: nobody has written it anew.
+        const isSame = (place: number) => isSameRecord((items[place] as ExportedMemory).memory, present[place]);
+        if (replace)
+          await importAt(
+            places.filter((place) => outcomes[place] === false && !isSame(place)),
+            true,
+          );
+        return outcomes;
       },
     }),
   };

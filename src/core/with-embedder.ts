@@ -17,6 +17,7 @@ import {
   type SearchHit,
   type SearchQuery,
   type Vector,
+  type VersionStore,
 } from '#contract';
 import { effectivePatch, requireVersion } from '#toolbox';
 import { createRepeats, keyOfBatch, type RequestKey } from './idempotency.ts';
@@ -28,7 +29,7 @@ export type TextQuery = Omit<SearchQuery, 'vector'> & { readonly vector?: Vector
 /** The members of a provider that need no vectors. */
 type WithoutVectors = Omit<
   Provider,
-  'check' | 'add' | 'batch' | 'keyUse' | 'update' | 'search' | 'import' | 'ingestion'
+  'check' | 'add' | 'batch' | 'keyUse' | 'update' | 'search' | 'import' | 'ingestion' | 'versions'
 >;
 
 /** A store that is mounted at a scope, in its own names (Decision 48). */
@@ -47,10 +48,17 @@ export interface MountedStore {
   current(): Store;
 }
 
+/** What a rollback reads of a store, and whether it can change it: changes go through `Access.store`, which stamps them. */
+export interface StoreReads extends Pick<Store, 'capabilities' | 'list'> {
+  readonly versions?: Omit<NonNullable<Store['versions']>, 'purge'> | undefined;
+  readonly update?: unknown;
+  readonly delete?: unknown;
+}
+
 /** One of several stores, in the names of the gateway. */
 export interface StorePart {
   readonly name: string;
-  readonly store: Store;
+  readonly store: StoreReads;
   /** Undefined: the store is optional and failed, and the answer names it as left out. */
   ask<Result>(call: Call, work: (call: Call) => Promise<Result>): Promise<{ readonly result: Result } | undefined>;
 }
@@ -96,6 +104,8 @@ export interface Store extends WithoutVectors {
     call: Call,
   ): Promise<(BatchOutcome | undefined)[]>;
   update?(request: { readonly ref: Ref; readonly patch: MemoryPatch }, call: Call): Promise<Memory | undefined>;
+  /** Several stores have no `writtenIn`: each of them is asked (`Mounts.parts`). */
+  readonly versions?: (Omit<VersionStore, 'writtenIn'> & Partial<Pick<VersionStore, 'writtenIn'>>) | undefined;
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
   /** `Provider.import`. Takes over the vectors of the same model, and computes the others. Rejections are outcomes. */
   import?(request: ImportRequest, call: Call): Promise<(boolean | OmpError)[]>;

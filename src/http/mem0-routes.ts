@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
+import { invalidRequest, MAX_BATCH_SIZE, OmpError, UNTRUSTED } from '#contract';
 import { jsonBytes, mem0Prefix, mem0Scope } from '#toolbox';
 import type { Store } from '../core/with-embedder.ts';
 import { isStorable, parse, upToMany } from '../verbs/fields.ts';
@@ -108,11 +108,18 @@ export function mem0Routes(
     });
     return c.json({ results });
   };
-  const get = async (c: Context<Env>) => c.json(toMem0(await run(c, VERB_TABLE.get, target(c))));
+  const find = async (c: Context<Env>) => {
+    const memory = await run(c, VERB_TABLE.get, target(c));
+    if (isMarked(memory)) throw new OmpError('not_found', MARKED);
+    return memory;
+  };
+  const get = async (c: Context<Env>) => c.json(toMem0(await find(c)));
   const update = async (c: Context<Env>) => {
     const { text, data, metadata } = await body(c, UpdateBody);
     const content = text ?? data;
     const patch = { ...(content != null && { content }), ...(metadata && { 'x-mem0-metadata': metadata }) };
+    // The answer has the text: without a new one, that of another.
+    if (content == null) await find(c);
     const memory = await run(c, VERB_TABLE.update, { ...target(c), patch });
     return c.json({ ...toMem0(memory), message: 'Memory updated successfully!' });
   };
@@ -122,11 +129,11 @@ export function mem0Routes(
   };
   const history = async (c: Context<Env>) => {
     try {
-      return c.json(toHistory(await allVersions(c)));
+      return c.json(toHistory((await allVersions(c)).filter(({ memory }) => !isMarked(memory))));
     } catch (error) {
       if (!(error instanceof OmpError) || error.code !== 'unsupported_capability') throw error;
       // Earlier texts are not kept.
-      await run(c, VERB_TABLE.get, target(c));
+      await find(c);
       return c.json([]);
     }
   };
@@ -141,8 +148,7 @@ export function mem0Routes(
       min_score: threshold ?? 0,
       // mem0 keeps no outdated memories.
       current: true,
-      // Its answers have no place for the mark.
-      untrusted: false,
+      ...UNMARKED,
       ...(agent !== undefined && { scope: `${mem0Prefix(agent)}/` }),
       // A run without its agent is no prefix: the gateway looks for it among the best results.
       limit: run_id === undefined ? most : 100,
@@ -156,7 +162,7 @@ export function mem0Routes(
       throw invalidRequest(`page: only the newest ${MAX_LISTED} memories have pages; use /memories`);
     const items: WireMemory[] = [];
     let [position, bytes] = [0, 0];
-    for await (const memory of allOf(c, entity)) {
+    for await (const memory of allOf(c, entity, UNMARKED)) {
       if (items.length === most) return { items, more: true };
       if (position++ < skip) continue;
       items.push(memory);
@@ -212,8 +218,8 @@ function requireWhole(c: Context<Env>): void {
 /** Says in the body too which stores the answer lacks (Decision 49). */
 const answer = (c: Context<Env>, body: object): Response => c.json({ ...body, ...c.get('call').leftOut });
 
-async function* allOf(c: Context<Env>, entity: Entity): AsyncGenerator<WireMemory> {
-  const query = { user_id: entity.user_id, limit: PAGE, scope: mem0Scope(entity, '*') ?? undefined };
+async function* allOf(c: Context<Env>, entity: Entity, trust = {}): AsyncGenerator<WireMemory> {
+  const query = { ...trust, user_id: entity.user_id, limit: PAGE, scope: mem0Scope(entity, '*') ?? undefined };
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const { items, next_cursor } = await run(c, VERB_TABLE.list, { ...query, cursor });
     // The glob crosses slashes, so it also finds scopes of others that only end like these.
@@ -221,6 +227,11 @@ async function* allOf(c: Context<Env>, entity: Entity): AsyncGenerator<WireMemor
     cursor = next_cursor;
   }
 }
+
+/** Answers of mem0 have no place for the mark of an untrusted key, so none has what is marked. */
+const UNMARKED = { untrusted: false };
+const isMarked = (memory: WireMemory): boolean => (memory as WireMemory & Record<string, unknown>)[UNTRUSTED] === true;
+const MARKED = 'an untrusted key wrote this memory, which this interface cannot say; GET /memories/{id} shows it';
 
 /** Newest first. */
 async function allVersions(c: Context<Env>): Promise<WireVersion[]> {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { beginningOf, type Call, type LeftOut, OmpError, ORIGIN } from '#contract';
+import { beginningOf, type Call, type LeftOut, OmpError, ORIGIN, UNTRUSTED } from '#contract';
 import type { Store } from '../core/with-embedder.ts';
 import type { Session } from '../verbs/gate.ts';
 import { add, get, list, remove, update } from '../verbs/memories.ts';
@@ -281,7 +281,7 @@ export const MAX_CHARACTERS = 20_000;
 export interface MemoryView {
   readonly id: string;
   readonly content: string;
-  /** The content is cut and other fields are left out. */
+  /** The content is cut, and other fields but the mark of untrusted keys are left out. */
   readonly truncated?: true;
   readonly [field: string]: unknown;
 }
@@ -295,8 +295,9 @@ export function present(memory: WireMemory, limit = MAX_CHARACTERS): MemoryView 
   const whole = Object.fromEntries(fields) as unknown as MemoryView;
   if (sizeOf(whole) <= limit) return whole;
   const { id, content, created_at } = memory;
+  const mark = whole[UNTRUSTED] === undefined ? {} : { [UNTRUSTED]: true };
   for (let length = limit; ; length = length >> 1) {
-    const view = { id, content: beginningOf(content, length), created_at, truncated: true } as const;
+    const view = { id, content: beginningOf(content, length), created_at, ...mark, truncated: true } as const;
     if (length === 0 || sizeOf(view) <= limit) return view;
   }
 }

@@ -35,7 +35,7 @@ export interface Counts {
   /** Why memories were rejected: the first of them. */
   rejected: { readonly id: string; readonly place?: string | undefined; readonly message: string }[];
   rejections: number;
-  /** Versions that are left out, the oldest of their memories, because the target takes no request with all of them. */
+  /** Versions that are left out, the oldest of their memories, because an answer of the source or a request to the target holds no more. */
   versions_left_out: number;
 }
 
@@ -66,7 +66,8 @@ export function createCopy(target: Store, options: CopyOptions) {
   ): Promise<ImportResult[]> => {
     signal.throwIfAborted();
     try {
-      return (await target.client.import(memories, { on_conflict, signal })).results;
+      const whole = memories.map(({ versions_left_out: _, ...memory }) => memory);
+      return (await target.client.import(whole, { on_conflict, signal })).results;
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError || error instanceof InvalidRequestError)) throw error;
       const { code, message, type } = error;
@@ -125,6 +126,7 @@ export function createCopy(target: Store, options: CopyOptions) {
   return {
     counts,
     async page(memories: readonly ExportedMemory[]): Promise<void> {
+      for (const { versions_left_out = 0 } of memories) counts.versions_left_out += versions_left_out;
       const rest = chunks(memories, pace.chunk);
       const worker = async () => {
         for (let chunk = rest.shift(); chunk; chunk = rest.shift()) {

@@ -2,8 +2,8 @@
 const MASK = '[masked]';
 
 /**
- * Keys of well-known services, by what they begin with. After it nothing but the characters of a key is read, so that each
- * expression takes linear time.
+ * Keys of well-known services, by what they begin with. After it nothing but the characters of a key is read. Each expression takes
+ * linear time: none begins again within a run of characters that it may read to the end in vain.
  */
 const KEYS: readonly RegExp[] = [
   // OpenAI, Anthropic, OpenRouter, DeepSeek; Groq, xAI, Perplexity, Replicate, Tavily, NVIDIA, Pinecone, and this gateway.
@@ -41,14 +41,16 @@ const KEYS: readonly RegExp[] = [
   /\b(?:ATATT3|PMAK-|NRAK-|AGE-SECRET-KEY-1)[\w=-]{24,}/g,
   /\b\d{8,10}:AA[\w-]{32,}/g,
   // JSON Web Tokens.
-  /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/g,
+  /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/g,
 ];
 
-/** `Authorization: Bearer …`. */
-const HEADER = /\b((?:Bearer|Basic|Token)\s{1,3})[\w+/=.~-]{16,}/gi;
+/** `Authorization: …` with or without a scheme, and `Bearer …`. */
+const HEADER = /\b(Authorization["'`]?\s{0,3}[:=]\s{0,3}["'`]?(?:\w{1,20}\s{1,3})?|Bearer\s{1,3})[\w+/=.~-]{16,}/gi;
+/** Words may follow these too. */
+const SCHEME = /\b((?:Basic|Token)\s{1,3})[\w+/=.~-]{16,}/gi;
 
-/** The password of a URL. */
-const IN_URL = /(:\/\/[^\s:/@]{0,100}:)[^\s/]{1,200}@/g;
+/** The password of a URL. With a slash it is none if it could be a port and a path. */
+const IN_URL = /(:\/\/[^\s:/@[]{0,100}:)(?:[^\s/]{1,200}|(?!\d{1,5}\/)[^\s/@][^\s@]{0,199})@/g;
 
 /** What follows a name, such as `API_KEY=…`, `"password": "…"`, `--token …`. */
 const NAMED =
@@ -71,7 +73,8 @@ export function maskSecrets(text: string): { readonly text: string; readonly cou
   let masked = withoutPrivateKeys(text, mask);
   for (const key of KEYS) masked = masked.replace(key, () => mask());
   masked = masked
-    .replace(HEADER, withDigit)
+    .replace(HEADER, (_, before: string) => mask(before))
+    .replace(SCHEME, withDigit)
     .replace(IN_URL, (_, before: string) => mask(before, '@'))
     .replace(NAMED, withDigit);
   return { text: masked, count };

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 
 /*
- * The session files of coding agents, as the agents themselves write them; none is specified. `docs/moving.md` names the versions that
- * the shapes were checked with. What a record does not need to have may be missing, and unknown records are left out.
+ * The session files of coding agents, as the agents themselves write them; none is specified. `docs/integrations/transcripts.md` names
+ * the versions that the shapes were checked with. What a record does not need to have may be missing, and unknown records are left out.
  */
 
 export type Json = Readonly<Record<string, unknown>>;

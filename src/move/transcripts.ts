@@ -28,6 +28,7 @@ export const REASONS = {
   taken_back: 'texts that were taken back',
   copies: 'copies of texts, in forks of a session',
   unreadable: 'lines that are no JSON object, or texts without a time',
+  denied: 'folders and files that may not be read',
   long_lines: `lines longer than ${MAX_LINE_BYTES / 1024 / 1024} MiB`,
 } as const;
 
@@ -93,7 +94,7 @@ export function openTranscripts(options: TranscriptOptions) {
   return {
     /** Adds to the summary what it reads and leaves out. */
     async *read(summary: Summary): AsyncGenerator<Fields> {
-      for (const { path, state } of await filesOf(options)) {
+      for (const { path, state } of await filesOf(options, () => summary.left_out.denied++)) {
         const session = openSession(options.format, path);
         await session.read(true);
         states.set(path, state);
@@ -123,38 +124,39 @@ export const emptySummary = (): Summary => ({
 });
 
 /** The files of sessions, the oldest first: an original before its forks. */
-async function filesOf({ format, paths }: TranscriptOptions): Promise<File[]> {
+async function filesOf({ format, paths }: TranscriptOptions, denied?: () => void): Promise<File[]> {
   const files: File[] = [];
   const add = async (path: string) => {
     const { size, ino, mtimeMs, birthtimeMs } = await stat(path);
     files.push({ path, state: `${ino} ${size} ${mtimeMs}`, born: birthtimeMs });
   };
   const search = async (folder: string, below: string) => {
-    for (const entry of await orNone(readdir(folder, { withFileTypes: true }), [])) {
+    for (const entry of await orNone(readdir(folder, { withFileTypes: true }), [], denied)) {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) await search(path, below + entry.name + sep);
       else if (entry.isFile() && TRANSCRIPT_FORMATS[format].isSession(below + entry.name))
-        await orNone(add(path), undefined);
+        await orNone(add(path), undefined, denied);
     }
   };
   for (const path of paths) {
-    if ((await orNone(stat(path), undefined))?.isFile()) await add(path);
+    if ((await orNone(stat(path), undefined, denied))?.isFile()) await add(path);
     else await search(path, '');
   }
   return files.sort((a, b) => a.born - b.born || (a.path < b.path ? -1 : 1));
 }
 
-/** What is not there has nothing: an agent may remove it meanwhile. */
-const orNone = <Result>(work: Promise<Result>, none: Result): Promise<Result> =>
+/** What is not there has nothing: an agent may remove it meanwhile. What may not be read is reported as `denied`, and has nothing too. */
+const orNone = <Result>(work: Promise<Result>, none: Result, denied = () => {}): Promise<Result> =>
   work.catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return none;
-    throw error;
+    if (error.code === 'EACCES' || error.code === 'EPERM') denied();
+    else if (error.code !== 'ENOENT') throw error;
+    return none;
   });
 
 /** A session whose file may grow, or be replaced. */
 function openSession(format: TranscriptFormatName, path: string) {
   let session: Session = TRANSCRIPT_FORMATS[format].open();
-  let lines = { unreadable: 0, long_lines: 0 };
+  let lines = { unreadable: 0, denied: 0, long_lines: 0 };
   let place = { ino: 0, end: 0 };
   let root: string | undefined;
   const add = (line: Buffer, isWhole = true) => {
@@ -171,14 +173,14 @@ function openSession(format: TranscriptFormatName, path: string) {
     said: (ended: boolean): { readonly said: readonly Said[]; readonly leftOut: LeftOut } => session.said(ended),
     /** Reads what is new. `ended`: a last line without an end counts too, if it is whole. */
     async read(ended: boolean): Promise<void> {
-      const file = await orNone(open(path), undefined);
+      const file = await orNone(open(path), undefined, () => lines.denied++);
       if (!file) return;
       try {
         const { ino, size } = await file.stat();
         const isJson = path.endsWith('.json');
         if (ino !== place.ino || size < place.end || isJson) {
           session = TRANSCRIPT_FORMATS[format].open();
-          lines = { unreadable: 0, long_lines: 0 };
+          lines = { unreadable: 0, denied: 0, long_lines: 0 };
           place = { ino, end: 0 };
           if (format === 'gemini') root = await projectOf(path);
         }
@@ -320,7 +322,7 @@ export function projectScope(cwd: string, home: string): string {
   const names = path
     .slice(-MAX_SCOPE)
     .toWellFormed()
-    // What a scope cannot hold.
+    // A scope cannot hold these characters.
     .replace(/[*?\p{Cc}]/gu, '_')
     .split(/[\\/]+/)
     .filter((name) => name !== '')

@@ -67,8 +67,8 @@ export async function verify(a: Side, b: Side, queries: number, progress: () => 
 }
 
 /**
- * Compares all fields of all memories, but for those that belong to a store: status and model of the vector, the origin, and versions. Takes two walks
- * over each side if anything differs. Memory is bounded by what differs, not by the stores.
+ * Compares all fields of all memories, but for those that belong to a store: status and model of the vector, the origin, and versions.
+ * Takes two walks over each side if anything differs. Memory is bounded by what differs, not by the stores.
  */
 export async function compare(
   a: Side,

@@ -103,7 +103,8 @@ const asJson = (value: unknown) => (value === undefined ? undefined : JSON.parse
 
 /**
  * The part of a patch that changes this record; undefined if nothing changes (Decision 7). What the gateway notes about a change is
- * none itself (Decision 54), and a mark stays as long as the content that it is about.
+ * none itself (Decision 54), and a mark stays as long as the content that it is about. With the mark goes what the untrusted key
+ * superseded.
  */
 export function effectivePatch(memory: Memory, { extensions, ...fields }: MemoryPatch): MemoryPatch | undefined {
   const changed = Object.entries(fields).filter(
@@ -116,6 +117,8 @@ export function effectivePatch(memory: Memory, { extensions, ...fields }: Memory
       !(key === UNTRUSTED && value === null && keepsContent),
   );
   if (changed.length === 0 && added.every(([key]) => isReserved(key))) return undefined;
+  const losesMark = added.some(([key, value]) => key === UNTRUSTED && value === null);
+  if (losesMark && fields.supersedes === undefined) changed.push(['supersedes', []]);
   return { ...Object.fromEntries(changed), ...(added.length > 0 && { extensions: Object.fromEntries(added) }) };
 }
 

@@ -19,6 +19,7 @@ import {
   dateTime,
   ErrorFields,
   leftOut,
+  MAX_VERSION,
   memoryId,
   next_cursor,
   parse,
@@ -26,8 +27,8 @@ import {
   trueOrFalse,
   upToMany,
   userId,
-  versionNumber,
   wholeNumber,
+  wholeVersion,
 } from './fields.ts';
 import { memoryBodies } from './memories.ts';
 import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, readStated, toWire } from './memory.ts';
@@ -40,6 +41,8 @@ import { verb } from './verb.ts';
 const MAX_IDS = 100;
 /** Versions of one memory in an import. */
 const MAX_VERSIONS = 10_000;
+/** Far below `MAX_VERSION`, so that every number that a memory counts on to can be read. */
+const importedNumber = wholeVersion(MAX_VERSION / 2);
 
 const ExportInput = z.object({
   id: upToMany(memoryId, MAX_IDS, `must be at most ${MAX_IDS} ids`)
@@ -82,10 +85,11 @@ export const exportMemories = verb({
       return part;
     });
     return {
-      memories: items.map(({ memory, vector, version, versions }) => ({
+      memories: items.map(({ memory, vector, version, versions, versions_left_out: left = 0 }) => ({
         ...toWire(memory),
         ...(vector && { vector: encodeVector(vector) }),
         ...(versions && { version, versions: versions.map((one) => ({ ...one, memory: toWire(one.memory) })) }),
+        ...(left > 0 && { versions_left_out: left }),
       })),
       next_cursor: next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters),
     };
@@ -109,6 +113,11 @@ null. Available if \`features.export\` is true.`,
               .meta({
                 description: `With \`versions\`: those before it, newest first; of more than ${MAX_ANSWER_BYTES} bytes, the newest.`,
               }),
+            versions_left_out: z
+              .int()
+              .min(1)
+              .optional()
+              .meta({ description: 'How many older ones `versions` lacks; absent: none.' }),
           }).meta({ id: 'ExportedMemory', patternProperties: { '^x-': { description: 'Custom keys, as stored.' } } }),
         ),
         next_cursor,
@@ -143,7 +152,9 @@ const Identity = z.object({
     .meta({
       description: 'Base64 of little-endian float32. Taken over if `embedding_model` is the one of the gateway.',
     }),
-  version: versionNumber.nullish().meta({ description: 'The number of this version; unset: above all of `versions`.' }),
+  version: importedNumber
+    .nullish()
+    .meta({ description: 'The number of this version; unset: above all of `versions`.' }),
   versions: upToMany(z.unknown(), MAX_VERSIONS, `must hold at most ${MAX_VERSIONS} versions`)
     .nullish()
     .meta({
@@ -156,7 +167,7 @@ const Identity = z.object({
     }),
 });
 /** A version as it is imported. */
-const Version = z.object({ version: versionNumber, memory: z.unknown() });
+const Version = z.object({ version: importedNumber, memory: z.unknown() });
 
 /** `unchanged`: it is stored already, as it is; `exists`: its id is, with other fields, or of another user. */
 type ImportOutcome = 'stored' | 'unchanged' | 'exists';
@@ -269,19 +280,25 @@ function readExported(body: unknown, access: Access, call: Call): ExportedMemory
     call.ignored('versions');
     return item;
   }
-  const before = (versions ?? []).map((one) => readVersion(one, memory, access)).sort((a, b) => b.version - a.version);
+  const before = (versions ?? [])
+    .map((one) => readImportedVersion(one, memory, access))
+    .sort((a, b) => b.version - a.version);
   const latest = before[0]?.version ?? 0;
   if (new Set(before.map((one) => one.version)).size < before.length || (version ?? latest + 1) <= latest)
     throw invalidRequest('versions: their numbers must be distinct, and below `version`');
   return { ...item, version: version ?? latest + 1, versions: before };
 }
 
-function readVersion(body: unknown, current: Memory, access: Access): MemoryVersion {
+function readImportedVersion(body: unknown, current: Memory, access: Access): MemoryVersion {
   const { version, memory: inner } = parse(Version, body);
   const memory = { ...readImported(inner, parse(Identity, inner), access), embedding_model: null };
   if (isVersionOf(memory, current)) return { version, memory };
   throw invalidRequest('versions: must have the id and the user of their memory');
 }
+
+/** How far the clock of another gateway may be ahead: every later change of a memory gets a later time. */
+const MAX_AHEAD_MS = 86_400_000;
+const TOO_LATE = 'updated_at: must not be more than a day ahead of the clock of the gateway';
 
 function readImported(
   body: unknown,
@@ -289,10 +306,12 @@ function readImported(
   { storeAt }: Access,
 ): Memory {
   const input = readNewMemory(body, storeAt);
+  const changed_at = updated_at ?? created_at;
+  if (Date.parse(changed_at) > Date.now() + MAX_AHEAD_MS) throw invalidRequest(TOO_LATE);
   return {
     id,
     created_at,
-    updated_at: updated_at ?? created_at,
+    updated_at: changed_at,
     ...input,
     extensions: { ...input.extensions, ...readStated(body as object) },
     embedding_model: embedding_model ?? null,

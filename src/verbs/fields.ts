@@ -200,9 +200,11 @@ export const queryDate = short(LIMITS.date)
     format: 'date-time',
   });
 
-export const MAX_VERSION = 999_999_999;
+/** Below the largest number that PostgreSQL's `integer` holds. */
+export const MAX_VERSION = 2_000_000_000;
+export const wholeVersion = (max: number) => z.int().min(1, 'must be at least 1').max(max, `must be at most ${max}`);
 /** The number of a version in a JSON body. */
-export const versionNumber = z.int().min(1, 'must be at least 1').max(MAX_VERSION, `must be at most ${MAX_VERSION}`);
+export const versionNumber = wholeVersion(MAX_VERSION);
 
 export const cursor = z.string().optional().meta({ description: '`next_cursor` of the previous page.' });
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Call, OmpError, type StoredKey } from '#contract';
-import { expirySchema, keyGrantSchema, keyNameSchema, keyUserSchema } from '../auth/configured-keys.ts';
-import { newKey } from '../auth/credentials.ts';
+import { expirySchema, hasUse, keyGrantSchema, keyNameSchema, keyUserSchema, NO_USE } from '../auth/configured-keys.ts';
+import { newKey, storeKey } from '../auth/credentials.ts';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
@@ -18,6 +18,7 @@ const REMEDY =
   'keys are part of the configuration here; make one with: omp-gateway keys create NAME --grant GRANT --print';
 const NOT_ADMIN =
   'this needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
+const UNTRUSTED_KEY = 'the key is untrusted, and such a key manages nothing: use a trusted key with the grant admin:*';
 const OWN_KEY =
   'a key cannot revoke itself; use another key with the grant admin:*, or: omp-gateway keys revoke NAME|ID';
 
@@ -25,10 +26,10 @@ type KeyAccess = Access & { readonly store: Required<Pick<Store, 'keys'>> };
 
 const callerOf = (id: string) => `key:${id}`;
 
-/** Throws unless the caller has the grant `admin:*`. */
+/** Throws unless the caller has the grant `admin:*` and is trusted: nothing would mark what an untrusted key made. */
 export async function requireAdmin({ principal, store: { keys } }: Access, call: Call): Promise<void> {
-  // What it made would be trusted.
-  if (!principal.grants.admin || principal.untrusted) throw new OmpError('scope_denied', NOT_ADMIN);
+  if (principal.untrusted) throw new OmpError('scope_denied', UNTRUSTED_KEY);
+  if (!principal.grants.admin) throw new OmpError('scope_denied', NOT_ADMIN);
   // A revoked key is accepted for some seconds: too long for one that could make itself a successor.
   const own = await keys?.find(principal.id.slice(callerOf('').length), call);
   if (own && own.revoked_at !== null) throw new OmpError('unauthorized', 'the API key is revoked');
@@ -126,10 +127,11 @@ const KeyInput = z
       type: ['string', 'null'],
     }),
     untrusted: optional(z.boolean()).meta({
-      description: 'Whether what it writes is marked with `x-omp-untrusted`. Such a key does nothing with `admin:*`.',
+      description: 'Whether what it writes is marked with `x-omp-untrusted`. Such a key has no `admin:*`.',
       default: false,
     }),
   })
+  .refine((key) => hasUse({ ...key, untrusted: key.untrusted ?? false }), { path: ['grants'], message: NO_USE })
   .meta({ id: 'NewKey' });
 
 /** Throws `invalid_request` if the name exists. */
@@ -146,7 +148,7 @@ export const createKey = verb({
     const { id, hash, key } = newKey();
     const keys = await keysOfAdmin(access, call);
     const newOne = { id, hash, ...input, users, expires_at, untrusted: untrusted ?? false };
-    const storedKey = await keys.create(newOne, call);
+    const storedKey = await storeKey(keys, newOne, call);
     logChange(access, storedKey, call, 'an API key was created');
     return { ...toWire(storedKey), key };
   },

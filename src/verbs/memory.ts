@@ -99,6 +99,7 @@ const OriginFields = z
     }),
     version: z.int().optional().meta({ description: 'The version that a restore or a rollback has brought back.' }),
     at: time('Time of an import, whose `updated_at` comes from a file.').optional(),
+    replaced: z.boolean().optional().meta({ description: 'An import that replaced a memory, or may have.' }),
     from: z
       .looseObject({ key: z.string().optional(), via: z.enum(WAYS), at: time('As stated.').optional() })
       .optional()

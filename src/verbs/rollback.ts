@@ -5,7 +5,7 @@ import { type Access, denied, MAX_ANSWER_BYTES, type SizedResult } from '../core
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
 import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from '../core/rollback.ts';
 import { untrustedDenied } from '../core/stamping.ts';
-import type { Store, StorePart } from '../core/with-embedder.ts';
+import type { Store, StorePart, StoreReads } from '../core/with-embedder.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from './fields.ts';
 import { MemoryFields, memoryExample, toWire, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
@@ -70,6 +70,7 @@ export const rollback = verb({
         memory && access.admitsRead(memory.scope) ? { ...item, memory: toWire(memory) } : item,
       ),
       next_cursor: next ? encodeCursor(positionOf(next), filters) : null,
+      deletes_known: access.auditQueue.read !== undefined,
     };
   },
   id: 'rollBack',
@@ -91,22 +92,29 @@ is true.`,
             }),
             reason: z.enum(REASONS).optional().meta({
               description:
-                '`changed_since`: by somebody else. `no_version`: the version before is not known. `rolled_back`: already. `unchanged`: it says what it said before. `rejected`: the store does not take the version back.',
+                '`changed_since`: by somebody else, last or in between. `no_version`: the version before is not known. `rolled_back`: already, or this caller has rolled it back, which only a restore undoes. `unchanged`: it says what it said before. `rejected`: the store does not take the version back.',
             }),
             version: z.int().optional().meta({ description: 'The version that it gets back.' }),
             memory: MemoryFields.optional().meta({ description: 'As it was found, if the caller may read it.' }),
           }),
         ),
         next_cursor,
+        deletes_known: z.boolean().meta({
+          description: 'False: the gateway has no audit log, so no item says what was deleted then.',
+        }),
         ...leftOut,
       })
       .meta({ id: 'RollbackPage' }),
-    example: { items: [{ id: memoryExample.id, action: 'delete', memory: memoryExample }], next_cursor: null },
+    example: {
+      items: [{ id: memoryExample.id, action: 'delete', memory: memoryExample }],
+      next_cursor: null,
+      deletes_known: true,
+    },
   },
 });
 
 /** Without versions, the times of a memory tell whether it was changed. */
-export function canRollBack({ list, delete: remove, update, versions, capabilities }: Store): boolean {
+export function canRollBack({ list, delete: remove, update, versions, capabilities }: StoreReads): boolean {
   return remove !== undefined && (versions && update ? true : list !== undefined && capabilities.temporal);
 }
 
@@ -205,7 +213,7 @@ async function candidatesIn(
     return [];
   }
   const found = await part.ask(call, async (own): Promise<Candidate[]> => {
-    if (versions) {
+    if (versions?.writtenIn) {
       // Without `until`: a later time may follow a forged one.
       const query = { user_id, since, key: key === '' ? null : key, after: id || undefined, limit };
       return (await versions.writtenIn(query, own)).map((one) => ({ id: one, created_at: NO_TIME }));
@@ -224,7 +232,7 @@ const ATTEMPTS = 5;
 /** Undoes what was written to one memory. Undefined: nothing was, or it does not exist any more. */
 async function undo(
   access: Rollable,
-  part: Store,
+  part: StoreReads,
   { id, user_id, undone, dry_run, memory: listed }: Work & { readonly id: string; readonly memory: Memory | undefined },
   call: Call,
 ): Promise<Item | undefined> {
@@ -289,8 +297,8 @@ async function historyOf(
 }
 
 /** Without versions, who has added a memory is not known any more once somebody else has changed it. */
-function changedSince({ memory }: History, { versions }: Store, undone: Undone): Plan | undefined {
-  const first = { version: 1, at: memory.created_at, origin: undefined, added: true };
+function changedSince({ memory }: History, { versions }: StoreReads, undone: Undone): Plan | undefined {
+  const first = { version: 1, at: memory.created_at, origin: undefined, whole: true };
   return !versions && isUndone(first, undone) ? { action: 'keep', reason: 'changed_since' } : undefined;
 }
 

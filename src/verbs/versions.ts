@@ -4,6 +4,7 @@ import { effectivePatch } from '#toolbox';
 import { type Access, denied, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
+import { changeChecked } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
 import {
   cursor,
@@ -146,15 +147,17 @@ export const versions = verb({
   errors: ['invalid_request', 'unsupported_capability', 'not_found'],
 });
 
+const isNumber = (text: string): boolean => /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_VERSION;
+
 /** Cursors are not signed. */
 function numberIn(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  if (isNumber(text)) return Number(text);
   throw malformed();
 }
 
 /** A part of a path is required, as a parameter of `wholeNumber` need not be. */
 const versionInPath = short(LIMITS.number)
-  .regex(/^[1-9]\d{0,8}$/, `must be a whole number from 1 to ${MAX_VERSION}`)
+  .refine(isNumber, `must be a whole number from 1 to ${MAX_VERSION}`)
   .transform(Number)
   .meta({ description: 'Number of the version.', type: 'integer', minimum: 1, maximum: MAX_VERSION });
 
@@ -226,24 +229,19 @@ async function restored(
   facts: AuditFacts,
 ) {
   const { write } = access.principal.grants;
-  for (let retries = 3; ; retries--) {
+  let patch: MemoryPatch = {};
+  const find = async () => {
     const { found, current } = await readVersion(access, { target, version }, call, facts);
-    const { memory: wanted } = found;
-    if (!access.admitsWrite(wanted.scope)) throw denied();
-    const patch = restoringPatch(current, wanted) ?? {};
-    // The patch is made for this version of the memory.
-    const versions = (target.versions ?? [current.updated_at]).filter((one) => one === current.updated_at);
-    const exactTarget = access.storeOf(target.id)?.capabilities.etags ? { ...target, versions } : target;
-    try {
-      const restoring = access.through('restore', version);
-      const memory = await restoring.update({ ref: access.ref(exactTarget, write), patch }, call);
-      if (!memory) throw await access.absenceError(write, target, call, facts);
-      return toWire(access.readable(access.writable(memory, target.user_id)));
-    } catch (error) {
-      const isOurs = error instanceof OmpError && error.version !== undefined && target.versions === undefined;
-      if (!isOurs || retries === 0) throw error;
-    }
-  }
+    if (!access.admitsWrite(found.memory.scope)) throw denied();
+    patch = restoringPatch(current, found.memory) ?? {};
+    return current;
+  };
+  const restoring = access.through('restore', version);
+  const memory = await changeChecked(access.store, access.ref(target, write), find, (ref) =>
+    restoring.update({ ref, patch }, call),
+  );
+  if (!memory) throw await access.absenceError(write, target, call, facts);
+  return toWire(access.readable(access.writable(memory, target.user_id)));
 }
 
 /** Needs the grant to delete where the memory is now: what it removes is gone. */

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { ORIGIN } from '#contract';
 import type { Client, Reply } from '../support/client.ts';
 import { contextLines } from '../support/context.ts';
 import type {
@@ -439,7 +440,7 @@ function updateCase(key: Key, world: World, target: WireMemory | undefined, move
       const before = await world.copy(target as WireMemory);
       const reply = await send(before.id, client);
       const after = reply.body as WireMemory;
-      const due = { ...before, ...patch, updated_at: after.updated_at };
+      const due = { ...before, ...patch, updated_at: after.updated_at, [ORIGIN]: after[ORIGIN] };
       world.expect(due);
       const later = String(after.updated_at) > String(before.updated_at);
       const shown = sees(key, due) ? due : { ...withoutHidden(due), ...patch };
@@ -450,6 +451,7 @@ function updateCase(key: Key, world: World, target: WireMemory | undefined, move
 
 /** What an update shows of a memory that the key may not read, without what the key sent. */
 const withoutHidden = ({ id, user_id, created_at, updated_at, status }: WireMemory) => ({
+  [ORIGIN]: { via: 'unknown' },
   ...{ id, content: '', user_id, created_at, updated_at, scope: null, tags: [], source: null, confidence: null },
   ...{ valid_from: null, valid_to: null, supersedes: [], embedding_model: null, status },
 });
@@ -485,7 +487,8 @@ function rollbackCase(key: Key, user_id: string, rolls_back: boolean): ChangeCas
       const { status, body } = await send(client, memory.created_at);
       world.expectGone(memory.id);
       const shown = sees(key, memory) ? { memory } : {};
-      const due = { items: [{ id: memory.id, action: 'delete', ...shown }], next_cursor: null };
+      const { deletes_known } = body as { deletes_known: boolean };
+      const due = { items: [{ id: memory.id, action: 'delete', ...shown }], next_cursor: null, deletes_known };
       return isDeepStrictEqual([status, body], [200, due]) ? undefined : { name, status, body };
     },
   };

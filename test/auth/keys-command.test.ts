@@ -102,6 +102,12 @@ describe('keys create', () => {
     expect(await listed()).toHaveLength(1);
   });
 
+  it.each([[], ['--print']])('[Decision 54] makes no untrusted key with admin:* %s', async (...more) => {
+    const refused = await keys('create', 'one', '--grant', 'admin:*', '--untrusted', ...more);
+    expect(refused).toMatchObject({ status: 2, stdout: '' });
+    expect(refused.stderr).toContain('admin:* does nothing for an untrusted key');
+  });
+
   it('without --grant shows examples', async () => {
     const refused = await keys('create', 'one');
     expect(refused).toMatchObject({ status: 2, stdout: '' });

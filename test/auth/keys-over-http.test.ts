@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import type { KeyStore } from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
-import { hashOf, newKey } from '../../src/auth/credentials.ts';
+import { hashOf, newKey, storeKey } from '../../src/auth/credentials.ts';
 import type { Authenticator } from '../../src/core/grants.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
@@ -99,12 +99,38 @@ describe('[Decision 41] an admin', () => {
 
   it('[Decision 54] makes an untrusted key, which marks what it writes and manages no keys', async () => {
     const { as, admin } = await openAdmin();
-    const { key, untrusted } = await make(admin, { untrusted: true, grants: ['*:*', 'admin:*'] });
+    const { key, untrusted } = await make(admin, { untrusted: true, grants: ['*:*'] });
     expect(untrusted).toBe(true);
     expect(await as(key).add({ user_id: 'ana', content: 'tea' })).toMatchObject({
       ...{ 'x-omp-origin': { key: 'editor', via: 'http' }, 'x-omp-untrusted': true },
     });
-    expect(codeOf(await as(key).ask('/keys'))).toBe('scope_denied');
+    expectError(await as(key).ask('/keys'), 'scope_denied');
+  });
+
+  it('[Decision 54] is told that a key is untrusted, and makes no such key with admin:*', async () => {
+    const { as, admin } = await openAdmin();
+    const old = newKey();
+    const kept = { name: 'old', grants: ['admin:*'], users: null, expires_at: null, untrusted: true };
+    await keys.create({ id: old.id, hash: old.hash, ...kept }, call);
+    const denied = await as(old.key).ask('/keys');
+    expectError(denied, 'scope_denied');
+    expect(denied.text).toContain('untrusted');
+    const body = { name: 'new', grants: ['read:*', 'admin:*'], untrusted: true };
+    const rejected = await admin.tell('POST', '/keys', body);
+    expectError(rejected, 'invalid_request');
+    expect(rejected.text).toContain('admin:* does nothing for an untrusted key');
+    expect(await storedNames()).toEqual(['old']);
+  });
+
+  it('[Decision 54] gets no key of a store that drops the mark', async () => {
+    const dropping: KeyStore = { ...keys, create: ({ untrusted: _, ...key }, by) => keys.create(key, by) };
+    const key = { ...newKey(), name: 'crawler', grants: ['*:*'], users: null, expires_at: null };
+    await expect(storeKey(dropping, { ...key, untrusted: true }, call)).rejects.toMatchObject({
+      code: 'unsupported_capability',
+    });
+    expect((await keys.find(key.id, call))?.revoked_at).not.toBeNull();
+    const { untrusted } = await storeKey(keys, { ...key, ...newKey(), name: 'other', untrusted: true }, call);
+    expect(untrusted).toBe(true);
   });
 
   it('revokes a key also for a request that waits for changes', async () => {

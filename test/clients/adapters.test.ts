@@ -155,6 +155,33 @@ describe('files of several agents', () => {
   });
 });
 
+it('[Decision 54] what untrusted keys wrote is no file and no item, since those could not show its mark', async () => {
+  const userId = freshUser();
+  const marked = async (scope: string, more = {}) => {
+    const memory = { id: freshUser(), user_id: userId, scope, content: 'poison', ...more };
+    const created_at = '2026-03-01T09:30:00.000Z';
+    const memories = [{ ...memory, created_at, 'x-omp-untrusted': true }];
+    expect((await subject.client.tell('POST', '/import', { memories })).text).not.toContain('error');
+  };
+  await marked('files/a');
+  await marked('langgraph/x/%3Dk', { 'x-value': { text: 'poison' } });
+  await marked('langgraph/x/=k', { 'x-value': { text: 'poison' } });
+  const files = memoryToolHandlers(client, { userId });
+  expect(await files.view({ path: '/memories' })).not.toContain('/memories/a');
+  await expect(files.view({ path: '/memories/a' })).rejects.toThrow('does not exist');
+  await files.create({ path: '/memories/a', file_text: 'tea' });
+  expect(await files.view({ path: '/memories/a' })).toContain('tea');
+  const store = new MemoryStore(client, { userId });
+  const seen = async () => [
+    ...[await store.get(['x'], 'k'), await store.search(['x']), await store.search(['x'], { query: 'poison' })],
+    await store.listNamespaces({}),
+  ];
+  expect(await seen()).toEqual([null, [], [], []]);
+  await store.put(['x'], 'k', { text: 'tea' });
+  expect(JSON.stringify(await seen())).not.toContain('poison');
+  expect(await store.get(['x'], 'k')).toMatchObject({ value: { text: 'tea' } });
+});
+
 describe('the LangGraph store', () => {
   const label = fc.constantFrom('tenant', 'acme', 'acme-corp', 'a/b', '100 %*', 'Łódź');
   const namespace = fc.array(label, { minLength: 1, maxLength: 3 });

@@ -52,6 +52,30 @@ describe.each(PROVIDERS)('the client on %s', (_name, open) => {
   });
   afterAll(() => subject.close());
 
+  it('lists, reads, restores and purges versions, and rolls back', async ({ skip }) => {
+    skip(!subject.capabilities.features.versions, 'it keeps no versions');
+    const { memories, users } = client;
+    const user_id = freshUser();
+    const { id } = await memories.add({ user_id, content: 'prefers tea' });
+    await memories.update(id, { content: 'prefers mint' });
+    const found = [];
+    for await (const { version, current } of memories.versions(id, { limit: 1 })) found.push([version, current]);
+    expect(found).toEqual([
+      [2, true],
+      [1, false],
+    ]);
+    expect(await memories.getVersion(id, 1)).toMatchObject({ version: 1, memory: { content: 'prefers tea' } });
+    expect(await memories.restore(id, 1, { userId: user_id })).toMatchObject({
+      content: 'prefers tea',
+      'x-omp-origin': { via: 'restore', version: 1 },
+    });
+    expect(await memories.purgeVersions(id)).toEqual({ purged: 2 });
+    const other = await memories.add({ user_id: freshUser(), content: 'prefers tea' });
+    const undone = [];
+    for await (const { action } of users.rollback(other.user_id, { since: other.created_at })) undone.push(action);
+    expect(undone).toEqual(['delete']);
+  });
+
   it('adds, reads, changes, finds and deletes', async () => {
     const user_id = freshUser();
     const added = await client.memories.add({ user_id, content: 'prefers tea', tags: ['drinks'], 'x-mood': 'calm' });

@@ -174,10 +174,35 @@ export const rollbackSuite = (subject: GetSubject, admit: Admit) =>
       const { versions } = subject().capabilities.features;
       expect(actions(await rolledBack(operator, user_id, { since, key: 'crawler' }))).toEqual({
         poison: 'delete',
-        'replaced by poison': versions ? 'restore' : 'delete',
+        'replaced by poison': versions ? 'restore' : 'no_version',
       });
       const { items } = await operator.list({ user_id });
-      expect(items.map(({ content }) => content)).toEqual(versions ? ['true'] : []);
+      expect(items.map(({ content }) => content)).toEqual([versions ? 'true' : 'replaced by poison']);
+    });
+
+    test("[Decision 56] [Decision 43] an import of what is there already, as it is, is nobody's write", async (need) => {
+      need('rollback', 'import', 'export', 'extensions');
+      const { good, bad, operator } = callers();
+      const user_id = freshUser();
+      const memory = await good.add({ user_id, content: 'true' });
+      const since = await moment();
+      const body = { memories: [memory], on_conflict: 'replace' };
+      expect((await bad.tell('POST', '/import', body)).body).toEqual({ results: [{ outcome: 'unchanged' }] });
+      expect(await rolledBack(operator, user_id, { since, key: 'crawler' })).toEqual([]);
+      expect(await good.get(memory.id)).toEqual(memory);
+    });
+
+    test('[Decision 56] an import that replaced a memory is not deleted once the version before is gone', async (need) => {
+      need('rollback', 'import', 'versions', 'extensions');
+      const { good, bad, operator } = callers();
+      const user_id = freshUser();
+      const memory = await good.add({ user_id, content: 'true' });
+      const since = await moment();
+      const memories = [{ ...memory, content: 'poison' }];
+      await bad.tell('POST', '/import', { memories, on_conflict: 'replace' });
+      await good.tell('DELETE', `${good.byId(memory.id)}/versions`);
+      expect(actions(await rolledBack(operator, user_id, { since, key: 'crawler' }))).toEqual({ poison: 'no_version' });
+      expect((await good.get(memory.id)).content).toBe('poison');
     });
 
     test('[Decision 56] names what was deleted, which it cannot undo', async (need) => {

@@ -35,6 +35,9 @@ async function imported(client: Client, memories: readonly object[], on_conflict
   );
 }
 
+/** A time that is yet to come. */
+const soon = (hours: number): string => new Date(Date.now() + hours * 3_600_000).toISOString();
+
 const byId = (memories: readonly WireMemory[]) => [...memories].sort((a, b) => (a.id < b.id ? -1 : 1));
 const without = ({ embedding_model: _, status: __, vector: ___, ...memory }: Moved) => withoutOrigin(memory);
 
@@ -102,7 +105,9 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       const user_id = freshUser();
       const { id } = await client.add({ user_id, content: 'tea' });
       const [memory] = (await exported(client, user_id)) as [Moved];
-      const newer = { ...memory, content: 'coffee', updated_at: '2030-01-01T00:00:00.000Z' };
+      const newer = { ...memory, content: 'coffee', updated_at: soon(1) };
+      // Every later change would be later still, and hidden from a rollback.
+      expect(await imported(client, [{ ...newer, updated_at: soon(25) }])).toEqual(['invalid_request']);
       expect(await imported(client, [newer])).toEqual(['exists']);
       expect((await client.get(id)).content).toBe('tea');
       expect(await imported(client, [newer], 'replace')).toEqual(['stored']);
@@ -113,9 +118,9 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       const foreign = { ...newer, user_id: freshUser() };
       expect(await imported(client, [foreign], 'replace')).toEqual(['exists']);
       expect(await client.get(id)).toMatchObject({ user_id });
-      const since = await exported(client, user_id, { since: '2029-01-01' });
+      const since = await exported(client, user_id, { since: soon(0.5) });
       expect(since.map((one) => one.id)).toEqual([id]);
-      expect(await exported(client, user_id, { since: '2031-01-01' })).toEqual([]);
+      expect(await exported(client, user_id, { since: soon(1.5) })).toEqual([]);
     });
 
     test('[Decision 43] memories keep the ids and times of another store', async (need) => {
@@ -171,7 +176,7 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
       const swapped = [
         { ...oslo, vector: tea.vector },
         { ...tea, vector: oslo.vector, embedding_model: 'another' },
-      ];
+      ].map((memory) => ({ ...memory, updated_at: soon(1) }));
       expect(await imported(client, swapped, 'replace')).toEqual(['stored', 'stored']);
       const found = byId(await exported(client, user_id, { vectors: 'true' })) as Moved[];
       expect(found.map(({ vector }) => vector)).toEqual(byId([oslo, tea]).map(() => tea.vector));

@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest';
+import { backgroundCall } from '#contract';
 import type { Client } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/gateway.ts';
@@ -304,6 +305,13 @@ export const versionsSuite = (subject: GetSubject, admit: Admit) =>
           memory,
         }));
       expect(shown(await client.versions(id))).toEqual(shown(all));
+      // The version that it replaces has a number that the file has too.
+      await client.remove(id);
+      await store({ ...first, content: 'likes mint' });
+      expect(await store(line as object)).toEqual({ results: [{ outcome: 'stored' }] });
+      expect(summary(await client.versions(id)).map(([version]) => version)).toEqual([3, 2, 1]);
+      await client.remove(id);
+      await store(line as object);
       // Repeating it changes nothing more.
       await store(line as object);
       expect((await client.versions(id)).items).toHaveLength(3);
@@ -327,6 +335,64 @@ export const versionsSuite = (subject: GetSubject, admit: Admit) =>
           results: [{ error: { code: 'invalid_request' } }],
         });
       expect(user_id).toBe(first.user_id);
+    });
+
+    test('[Decision 55] versions are kept while their numbers are near enough, imported ones too', async (need) => {
+      need('versions', 'update', 'import');
+      const { client } = subject();
+      const user_id = freshUser();
+      const at = '2026-11-20T10:00:00.000Z';
+      const memory = { id: `mem_${user_id}`, user_id, content: 'number 1000', created_at: at };
+      const store = async (fields: object) =>
+        (await client.tell('POST', '/import', { memories: [{ ...memory, ...fields }], on_conflict: 'replace' })).body;
+      const numbers = async () => (await client.versions(memory.id)).items.map(({ version }) => version);
+      const versions = [999, 950, 901, 900, 899, 1].map((version) => ({ version, memory }));
+      await store({ version: 1_000, versions });
+      expect(await numbers()).toEqual([1_000, 999, 950, 901, 900]);
+      await client.update(memory.id, { content: 'number 1001' });
+      expect(await numbers()).toEqual([1_001, 1_000, 999, 950, 901]);
+      await store({ content: 'number 1050', version: 1_050 });
+      expect(await numbers()).toEqual([1_050, 1_001, 1_000, 999, 950]);
+      await store({ content: 'number 1051' });
+      expect(await numbers()).toEqual([1_051, 1_050, 1_001, 1_000, 999]);
+    });
+
+    test('[Decision 55] of the largest number that an import takes, and of those after it, each version is read', async (need) => {
+      need('versions', 'update', 'import');
+      const { client } = subject();
+      const user_id = freshUser();
+      const largest = 1_000_000_000;
+      const memory = { id: `mem_${user_id}`, user_id, content: 'a', created_at: '2026-11-20T10:00:00.000Z' };
+      const store = async (version: number) =>
+        (await client.tell('POST', '/import', { memories: [{ ...memory, version }] })).body;
+      expect(await store(largest + 1)).toMatchObject({ results: [{ error: { code: 'invalid_request' } }] });
+      expect(await store(largest)).toEqual({ results: [{ outcome: 'stored' }] });
+      for (const content of ['b', 'c']) await client.update(memory.id, { content });
+      const { items, next_cursor } = await client.versions(memory.id, { limit: 1 });
+      expect(items).toMatchObject([{ version: largest + 2 }]);
+      expect((await client.versions(memory.id, { limit: 1, cursor: next_cursor ?? '' })).items).toMatchObject([
+        { version: largest + 1, memory: { content: 'b' } },
+      ]);
+      expect((await client.ask(`${client.byId(memory.id)}/versions/${largest}`)).body).toMatchObject({
+        current: false,
+      });
+    });
+
+    test('[Decision 55] an export says how many versions it leaves out', async (need) => {
+      need('versions', 'update', 'export', 'confidence', 'extensions');
+      const { provider } = subject();
+      const { id } = await changedTwice();
+      const read = async (max_bytes: number) => {
+        const query = { ids: [id], vectors: false, versions: true, limit: 10, max_bytes };
+        return (await provider.export?.(query, backgroundCall('test')))?.items.map(
+          ({ versions = [], versions_left_out }) => [versions.map(({ version }) => version), versions_left_out],
+        );
+      };
+      expect(await read(1e6)).toEqual([[[2, 1], 0]]);
+      // Both are at hand: one that is too large by itself may come with another.
+      const [[kept, left] = []] = (await read(1)) ?? [];
+      expect((kept as number[])[0]).toBe(2);
+      expect((kept as number[]).length + (left as number)).toBe(2);
     });
 
     test('[Decision 55] [SPEC Errors unsupported_capability] without versions, every request about them says so', async (need) => {

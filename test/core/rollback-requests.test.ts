@@ -141,6 +141,16 @@ describe('[Decision 56] a rollback', () => {
     expect(await contents()).toEqual(['poison']);
   });
 
+  it('keeps a memory whose version before builds on what is to be undone', async () => {
+    const { changed, added, undone, contents } = await open();
+    const { id } = await added('good', 'true');
+    await changed('bad', id, 'poison');
+    await changed('good', id, 'poison, spelt well');
+    await changed('bad', id, 'more poison');
+    expect(await undone()).toEqual(['changed_since']);
+    expect(await contents()).toEqual(['more poison']);
+  });
+
   it('gives a memory the mark of the version that it brings back', async () => {
     const { memory, undone } = await open();
     const input = memoryOf('u', 'read on a page', {

@@ -56,7 +56,8 @@ function happen(events: readonly Event[]): { readonly versions: Version[]; reado
     if (versions.length === 0) return undefined;
     const rest = [...standing];
     for (let last = rest.at(-1); last && hits(last, event.rollback); last = rest.at(-1)) rest.pop();
-    if (rest.length === standing.length) continue;
+    // What would be left builds on what is to be undone.
+    if (rest.length === standing.length || rest.some((one) => hits(one, event.rollback))) continue;
     const [restored] = rest.slice(-1);
     if (!restored) return undefined;
     standing = rest;
@@ -79,8 +80,13 @@ function due(
   const seen = standing.slice(lost + 1);
   if (!seen.some((one) => hits(one, caller))) return { action: 'keep', reason: 'rolled_back' };
   if (!hits(seen.at(-1) as Version, caller)) return { action: 'keep', reason: 'changed_since' };
-  const before = seen.findLast((one) => !hits(one, caller));
-  if (before) return { action: 'restore', version: before.version };
+  const before = seen.findLastIndex((one) => !hits(one, caller));
+  const [oldest, restored] = [seen[0], seen[before]];
+  if (oldest && restored) {
+    if (seen.slice(0, before).some((one) => hits(one, caller))) return { action: 'keep', reason: 'changed_since' };
+    const hidesSome = lost >= 0 && oldest.memory.updated_at >= SINCE;
+    return hidesSome ? { action: 'keep', reason: 'no_version' } : { action: 'restore', version: restored.version };
+  }
   return lost < 0 ? { action: 'delete' } : { action: 'keep', reason: 'no_version' };
 }
 
@@ -131,10 +137,32 @@ describe('[Decision 56] what becomes of a memory', () => {
     expect(planOf([...writes, before], { ...undone, key: 'mover' })).toEqual({ action: 'restore', version: 7 });
   });
 
+  it('an import that replaced a memory is not deleted', () => {
+    const origin: Origin = { key: 'mover', via: 'import', at: '2026-03-02T10:00:00.000Z', replaced: true };
+    expect(planned(memory(origin), 'mover')).toEqual({ action: 'keep', reason: 'no_version' });
+  });
+
+  it('what is below an import does not count: it wrote all of the memory', () => {
+    const by = (version: number, key: string, via: Origin['via'] = 'http') =>
+      writeOf(version, memory({ key, via, ...(via === 'import' && { replaced: true }) }));
+    const writes = [by(4, 'bad'), by(3, 'mover', 'import'), by(2, 'bad'), by(1, 'good')];
+    for (const known of [2, 3, 4])
+      expect(planOf(writes.slice(0, known), { ...undone, key: 'bad' })).toEqual({ action: 'restore', version: 3 });
+  });
+
   it('a change that follows a forged time yet to come is not hidden by it', () => {
     const later = memory({ key: 'a', via: 'http' }, { updated_at: '2099-01-01T00:00:00.001Z' });
     expect(planned(later, 'a')).toEqual({ action: 'keep', reason: 'no_version' });
     expect(planned(later, 'b')).toBeUndefined();
+  });
+
+  it('a rollback by the caller is told of, and not undone', () => {
+    const writes = [
+      writeOf(3, memory({ key: 'bad', via: 'rollback', version: 1 })),
+      ...[2, 1].map((version) => writeOf(version, memory({ key: 'good', via: 'http' }))),
+    ];
+    expect(planOf(writes, { ...undone, key: 'bad' })).toEqual({ action: 'keep', reason: 'rolled_back' });
+    expect(planOf(writes, { ...undone, key: 'other' })).toBeUndefined();
   });
 
   it('a memory whose origin is unknown is of everybody, and of no caller', () => {
@@ -153,7 +181,8 @@ describe('[Decision 56] what becomes of a memory', () => {
     for (const version of [1, 2, Number.NaN, -1]) {
       const origin = { key: 'a', via: 'rollback', version } as Origin;
       const writes = [writeOf(1, memory(origin)), writeOf(0, memory({ key: 'a', via: 'http' }))];
-      expect(planOf(writes, { ...undone, key: 'a' })).toBeDefined();
+      const reason = version === -1 ? 'rolled_back' : 'no_version';
+      expect(planOf(writes, { ...undone, key: 'a' })).toEqual({ action: 'keep', reason });
     }
   });
 });

@@ -35,6 +35,9 @@ import {
 /** Only without the assets of the page; tested in docs-page.test.ts. */
 const UNREACHED = ['GET /docs not_found'];
 
+/** Actions beside the verbs of the protocol that the audit log has of a user. */
+const EXTENSIONS = ['stats', 'map', 'export', 'import', 'changes', 'versions', 'restore', 'purge'];
+
 /** Headers that the document lists exactly for the responses that have them. */
 const HEADERS =
   'ETag RateLimit RateLimit-Policy Retry-After WWW-Authenticate X-Consistency X-Consistency-Token X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-Request-Id'.split(
@@ -102,6 +105,7 @@ describe('every response is documented', () => {
       ['getMemory', await client.ask(client.byId(id), {}, { 'if-none-match': '*' })],
       ['updateMemory', await client.tell('PATCH', client.byId(id), {}, old)],
       ['deleteMemory', await client.tell('DELETE', client.byId(id), undefined, old)],
+      ['restoreVersion', await client.tell('POST', `${client.byId(id)}/restore`, { version: 1 }, old)],
       ['readChanges', await client.ask('/changes', { after: '0badc0de-1' })],
     ] as const) {
       const endpoint = withId(operationId);
@@ -117,12 +121,15 @@ describe('every response is documented', () => {
     const { id } = await subject.client.add({ content: 'prefers pnpm', user_id: 'u2' });
     const memory = { user_id: 'u2', content: 'x' };
     const moved = { ...memory, id: 'own', created_at: '2026-03-01T09:30:00.000Z' };
+    await client.tell('PATCH', client.byId(id), { content: 'z' });
     await client.tell('POST', '/freeze');
     for (const [operationId, reply] of [
       ['addMemory', await client.tell('POST', '/memories', memory)],
       ['addMemories', await client.tell('POST', '/memories/batch', { memories: [memory] })],
       ['updateMemory', await client.tell('PATCH', client.byId(id), { content: 'y' })],
       ['deleteMemory', await client.tell('DELETE', client.byId(id))],
+      ['restoreVersion', await client.tell('POST', `${client.byId(id)}/restore`, { version: 1 })],
+      ['purgeVersions', await client.tell('DELETE', `${client.byId(id)}/versions`)],
       ['rollBack', await client.tell('POST', '/users/u2/rollback', { since: '2001-01-01' })],
       ['eraseUser', await client.tell('DELETE', '/users/u2/memories')],
       ['importMemories', await client.tell('POST', '/import', { memories: [moved] })],
@@ -151,9 +158,11 @@ describe('every response is documented', () => {
     const reply = await subject.client.ask(endpoint.path, { user_id: 'u1', limit: 1000 });
     expect(await mistakesOf(reply, endpoint)).toEqual([]);
     const { entries } = reply.body as WireAudit;
-    expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(new Set(['ok', 'scope_denied', 'provider_error']));
+    expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(
+      new Set(['ok', 'scope_denied', 'provider_error', 'invalid_request']),
+    );
     expect([...new Set(entries.map(({ action }) => action))].sort()).toEqual(
-      [...subject.capabilities.verbs, 'stats', 'map', 'export', 'import', 'changes'].sort(),
+      [...subject.capabilities.verbs, ...EXTENSIONS].sort(),
     );
   });
 
@@ -231,7 +240,9 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   const [, room = ''] = endpoint.path.split('/');
   const known = { keys: KEPT, webhooks: WEBHOOK.id }[room] ?? id;
   const ids = { not_found: 'mem_unknown', invalid_request: endpoint.path.startsWith('/users') ? '%20' : known };
-  const path = endpoint.path.replace('{id}', ids[condition as keyof typeof ids] ?? known);
+  const path = endpoint.path
+    .replace('{id}', ids[condition as keyof typeof ids] ?? known)
+    .replace('{version}', condition === 'invalid_request' ? 'x' : '1');
   const content = operation.requestBody?.content['application/json'];
   if (content) {
     const bodies = { invalid_request: 'not an object', payload_too_large: 'x'.repeat(MAX_BODY_BYTES) };
@@ -303,6 +314,7 @@ function behind(provider: Store): Store {
     erase,
     export: exportPart,
     import: store,
+    versions,
   } = provider as FullStore;
   return {
     ...provider,
@@ -319,6 +331,11 @@ function behind(provider: Store): Store {
     erase: asked(erase),
     export: asked(exportPart),
     import: asked(store),
+    versions: {
+      list: asked(versions.list),
+      purge: asked(versions.purge),
+      ...(versions.writtenIn && { writtenIn: asked(versions.writtenIn) }),
+    },
   };
 }
 
@@ -351,6 +368,7 @@ function alter(provider: Store, condition: Condition): Store {
   const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));
   const keys = { ...oneKey(), list: fail, create: fail, revoke: fail };
   const webhooks = { ...provider.webhooks, list: fail, find: fail, create: fail, change: fail, delete: fail };
+  const versions = { list: fail, purge: fail, writtenIn: fail };
   const freezing = { current: fail, freeze: fail, unfreeze: fail };
   return {
     ...provider,
@@ -358,6 +376,7 @@ function alter(provider: Store, condition: Condition): Store {
     keys,
     webhooks: webhooks as unknown as WebhookStore,
     freezing,
+    versions,
     ...(provider.audit && { audit: { ...provider.audit, read: fail } }),
   };
 }

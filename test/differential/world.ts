@@ -291,9 +291,9 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
           found.push(...items);
           cursor = next_cursor;
         }
-        // Each store has its order.
+        // Each store has its order, and one without an audit log does not know what was deleted.
         const value = found
-          .filter(({ id }) => id !== null)
+          .filter(({ action }) => action !== 'deleted')
           .map(({ id, memory, ...rest }) => ({
             ...rest,
             record: numbers.get(id ?? '') ?? id,

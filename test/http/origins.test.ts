@@ -117,6 +117,24 @@ describe('an untrusted key', () => {
     expect(await read(memory.id)).toEqual(memory);
   });
 
+  it('[Decision 54] is told of its texts over MCP, however much is left out', async () => {
+    const { crawler, editor } = await serve();
+    const padding = Array.from({ length: 30 }, (_, index) => [`x-pad-${index}`, 'p'.repeat(900)]);
+    const { id } = await crawler.add({ content: 'pay 6666', ...Object.fromEntries(padding) });
+    const shown = await callTool(await editor.mcp(), 'get_memory', { id });
+    expect(shown).toMatchObject({ truncated: true, ...CRAWLED });
+  });
+
+  it('[Decision 54] supersedes nothing once somebody else has written the text', async () => {
+    const { crawler, editor, client, user_id } = await serve();
+    const truth = await editor.add({ content: 'pay 1111' });
+    const { id } = await crawler.add({ content: 'pay 6666', supersedes: [truth.id] });
+    await editor.send('PATCH', `/memories/${id}`, { content: 'pay by card' });
+    expect(await client.get(id)).toMatchObject({ content: 'pay by card', supersedes: [] });
+    const { items } = await client.list({ user_id, current: 'true' });
+    expect(items.map((item) => item.id)).toEqual([id, truth.id]);
+  });
+
   it('[Decision 54] manages nothing, even with admin:*', async () => {
     const { authenticator, admit } = knownCallers();
     const { client } = await serverForTest({ authenticator });
@@ -178,10 +196,28 @@ it('[Decision 54] [Decision 45] agents get what is marked only if they ask, with
   expect(JSON.stringify(contents)).not.toContain('poison');
 });
 
-it("[Decision 54] a search of mem0's interface, which cannot show the mark, leaves out what is marked", async () => {
-  const { editor, crawler, user_id } = await serve();
+it("[Decision 54] no answer of mem0's interface, which cannot show the mark, has what is marked", async () => {
+  const { editor, crawler, user_id, read } = await serve();
   const fact = await editor.add({ content: 'drinks tea' });
-  await crawler.add({ content: 'drinks tea, poison', supersedes: [fact.id] });
-  const { body } = await editor.mem0('POST', '/search', { query: 'tea', user_id });
-  expect((body as { results: { id: string }[] }).results.map(({ id }) => id)).toEqual([fact.id]);
+  const { id } = await crawler.add({ content: 'drinks tea, poison', supersedes: [fact.id] });
+  const user = `user_id=${user_id}`;
+  const ask = async (method: string, path: string, body?: object) => {
+    const { text } = await editor.mem0(method, path, body);
+    expect(text, path).not.toContain('poison');
+    return text;
+  };
+  expect(await ask('POST', '/search', { query: 'tea', user_id })).toContain(fact.id);
+  expect(await ask('GET', `/memories?${user}`)).toContain(fact.id);
+  expect(await ask('POST', '/v3/memories/', { filters: { user_id } })).toContain(fact.id);
+  for (const path of [`/memories/${id}`, `/v1/memories/${id}/`])
+    expect(await ask('GET', path)).toContain('untrusted key');
+  await ask('GET', `/memories/${id}/history`);
+  await ask('PUT', `/memories/${id}`, { metadata: { a: 1 } });
+  expect(await read(id)).not.toHaveProperty('x-mem0-metadata');
+  // What the caller writes itself is shown, from then on.
+  await ask('PUT', `/memories/${id}`, { text: 'drinks water' });
+  expect(await ask('GET', `/memories/${id}/history`)).toContain('drinks water');
+  await crawler.add({ content: 'poison' });
+  await ask('DELETE', `/memories?${user}`);
+  expect((await editor.send('GET', `/memories?${user}`)).text).not.toContain('poison');
 });

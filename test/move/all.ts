@@ -1,7 +1,8 @@
 import type { Client } from '../support/client.ts';
+import { withoutOrigin } from '../support/origin.ts';
 import type { WireMemory } from '../support/wire.ts';
 
-/** All memories with all fields, in one order. */
+/** All memories with all fields but the origin, which a move changes, in one order. */
 export async function all({ client }: { readonly client: Client }): Promise<WireMemory[]> {
   const memories: WireMemory[] = [];
   for (let cursor: string | undefined; ; ) {
@@ -11,5 +12,5 @@ export async function all({ client }: { readonly client: Client }): Promise<Wire
     if (!page.next_cursor) break;
     cursor = page.next_cursor;
   }
-  return memories.sort((a, b) => (a.id < b.id ? -1 : 1));
+  return memories.map(withoutOrigin).sort((a, b) => (a.id < b.id ? -1 : 1));
 }

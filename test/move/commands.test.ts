@@ -385,11 +385,39 @@ describe('rollback', () => {
     expect(items.map(({ content }) => content).sort()).toEqual(['right', 'true']);
     expect(items.find(({ id }) => id === kept.id)).toEqual(kept);
     const { items: again, ...counts } = JSON.parse((await expectEnd([...args, '--json'])).stdout);
-    expect(counts).toEqual({ dry_run: false, delete: 0, restore: 0, keep: 1, deleted: 1 });
+    const lacking = { 'x-partial': [], 'x-without': [] };
+    expect(counts).toEqual({
+      dry_run: false,
+      delete: 0,
+      restore: 0,
+      keep: 1,
+      deleted: 1,
+      deletes_known: true,
+      ...lacking,
+    });
     expect(again).toMatchObject([
       { id: changed.id, action: 'keep', reason: 'rolled_back' },
       { id: added.id, action: 'deleted' },
     ]);
+  });
+
+  it('[Decision 56] says which stores it lacks, with exit status 1, and that no audit log names deletes', async () => {
+    const postgres = { url: 'postgres://omp@127.0.0.1:1/omp' };
+    const crm = { mount: 'crm', required: false, search: { mode: 'keyword' }, postgres };
+    const env = {
+      OMP_PROVIDER: 'memory',
+      OMP_SEARCH_MODE: 'keyword',
+      OMP_AUDIT: 'off',
+      OMP_STORES: JSON.stringify({ crm }),
+    };
+    const { client, url } = await startGateway({ env });
+    await client.add({ user_id: 'ana', content: 'x' });
+    const args = ['rollback', 'ana', '--since', '2001-01-01', '--to', url];
+    expect((await expectEnd(args, {}, 1)).stdout).toContain(
+      'Not all: 1 deleted, 0 restored, 0 kept; without an audit log it is not known what had been deleted. Nothing of crm, which does not answer',
+    );
+    const outcome = JSON.parse((await expectEnd([...args, '--json'], {}, 1)).stdout);
+    expect(outcome).toMatchObject({ deletes_known: false, 'x-partial': ['crm'], 'x-without': [] });
   });
 
   it('says what is wrong with its arguments', async () => {

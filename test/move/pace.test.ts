@@ -64,6 +64,23 @@ it('[Decision 43] no minute has more memories than asked for, however late a req
   );
 });
 
+it('[Decision 55] counts the versions that the source leaves out, and sends no such field', async () => {
+  const sent: object[] = [];
+  const client = {
+    import: async (some: readonly ExportedMemory[]) => {
+      sent.push(...some);
+      return { results: some.map(() => ({ outcome: 'stored' })) };
+    },
+  };
+  const copy = createCopy({ client } as unknown as Store, {
+    ...{ onConflict: 'skip', concurrency: 1, perMinute: undefined, signal: new AbortController().signal },
+    stored: () => {},
+  });
+  await copy.page(memories(2).map((one) => ({ ...one, versions_left_out: 3 })));
+  expect(copy.counts.versions_left_out).toBe(6);
+  expect(sent).toEqual(memories(2));
+});
+
 it('[Decision 43] 302 memories at 100 a minute are sent evenly from the beginning, and each request is shown', async () => {
   const { sent, shown, copy } = await copied(100, 302);
   expect(copy.counts.stored).toBe(302);

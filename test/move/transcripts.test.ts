@@ -1,4 +1,4 @@
-import { appendFileSync, cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { maskSecrets } from '../../src/move/secrets.ts';
@@ -193,6 +193,28 @@ describe('[Decision 43] sessions of Claude Code', () => {
       ],
     );
     expect({ memories, left_out }).toEqual({ memories: [], left_out: { long: 1, unreadable: 2 } });
+  });
+
+  it('are read past folders and files that may not be read', async () => {
+    const folder = folderOf({
+      ...{ 'a/s1.jsonl': [user(1, 'the first one')], 'b/s2.jsonl': [user(2, 'the second one')] },
+      ...{ 's3.jsonl': [user(3, 'the third one')] },
+    });
+    chmodSync(folder, 0o755);
+    for (const closed of ['b', 's3.jsonl']) chmodSync(join(folder, closed), 0o000);
+    const isRoot = process.geteuid?.() === 0;
+    // Root may read everything.
+    if (isRoot) process.seteuid?.(65_534);
+    try {
+      const summary = emptySummary();
+      const transcripts = openAt('claude-code', folder);
+      expect((await all(transcripts.read(summary))).map(({ content }) => content)).toEqual(['the first one']);
+      expect(summary.left_out.denied).toBe(2);
+      expect(await all(transcripts.changed())).toEqual([]);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+      chmodSync(join(folder, 'b'), 0o700);
+    }
   });
 
   it('are read past lines that are damaged, too long or cut', async () => {
@@ -500,8 +522,20 @@ describe('[Decision 43] secrets', () => {
       'pk_ or sk_ keys',
     ],
     ...['id 01a20dbb-cd4c-7743-9e0e-dc59e39a7149', 'bearer of good news', 'the key-value-store of the shop'],
+    ...['basic misunderstandings of it', 'Authorization: none', 'http://[::1]:80/a@b', 'file://C:/Users/a@b'],
   ])('are not what this is: %s', (text) => {
     expect(maskSecrets(text)).toEqual({ text, count: 0 });
+  });
+
+  it.each([
+    ['Bearer abcdefghijklmnopqrstuvwx', 'Bearer [masked]'],
+    ['Authorization: abcdefghijklmnopqrstuvwx', 'Authorization: [masked]'],
+    ['"authorization": "ApiKey abcdefghijklmnopqrstuvwx"', '"authorization": "ApiKey [masked]"'],
+    ['postgres://u:p/ss@host', 'postgres://u:[masked]@host'],
+    ['postgres://u:p@s/s@host', 'postgres://u:[masked]@s/s@host'],
+    ['Basic dXNlcjpwYXNzd29yZA8', 'Basic [masked]'],
+  ])('are masked: %s', (text, masked) => {
+    expect(maskSecrets(text)).toEqual({ text: masked, count: 1 });
   });
 
   it('are masked without the words around them', () => {
@@ -512,6 +546,27 @@ describe('[Decision 43] secrets', () => {
     const pem = `-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n`;
     expect(maskSecrets(`a ${pem}b ${pem}c`).text).toBe('a [masked]\nb [masked]\nc');
     expect(maskSecrets('a -----BEGIN PRIVATE KEY-----\nMIIE').text).toBe('a [masked]');
+  });
+
+  it('take linear time to find, whatever beginnings of them are repeated', async () => {
+    const pieces = SECRETS.flatMap(([, secret]) =>
+      [3, 4, 6, 8, 20].flatMap((length) => ['', '-', '.', ' '].map((end) => secret.slice(0, length) + end)),
+    );
+    const most = async (length: number) => {
+      let highest = 0;
+      for (const piece of new Set(pieces)) {
+        const text = piece.repeat(length / piece.length);
+        // The least of three: garbage collection counts too.
+        let least = Number.POSITIVE_INFINITY;
+        for (let n = 0; n < 3; n++) least = Math.min(least, await costOf(() => maskSecrets(text)));
+        highest = Math.max(highest, least);
+      }
+      return highest;
+    };
+    await most(5_000);
+    const once = await most(5_000);
+    // Quadratic work would take a hundred times as long.
+    expect(await most(50_000)).toBeLessThan(40 * once);
   });
 
   it('take linear time to find', async () => {

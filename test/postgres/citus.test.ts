@@ -183,6 +183,32 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     expect(await distributed.get(refTo(id), call)).toBeUndefined();
   });
 
+  it('[Decision 55] versions come with their memories when tables are distributed, and to distributed tables of before', async () => {
+    const plain = await open({ options: { distributed: 'off' } });
+    const { id } = await plain.add({ input: memoryOf('ana', 'one'), key: undefined }, call);
+    const change = (provider: FullStore, content: string) =>
+      provider.update({ ref: refTo(id), patch: { content } }, call);
+    const contentsOf = async (provider: FullStore) => {
+      const found = await provider.versions?.list({ ref: refTo(id), limit: 10, max_bytes: 1_000_000 }, call);
+      return [found?.current, ...(found?.versions.map(({ memory }) => memory) ?? [])].map((one) => one?.content);
+    };
+    await change(plain, 'two');
+    await plain.close();
+    const distributed = await open();
+    await change(distributed, 'three');
+    expect(await contentsOf(distributed)).toEqual(['three', 'two', 'one']);
+    // As the version before left the tables.
+    const { memories, versions, migrations } = store.names;
+    await store.sql(`drop table ${versions}`);
+    await store.sql(`alter table ${memories} drop column version`);
+    await store.sql(`delete from ${migrations} where version > 10`);
+    const upgraded = await open({ options: { distributed: 'off' } });
+    await change(upgraded, 'four');
+    expect(await contentsOf(upgraded)).toEqual(['four', 'three']);
+    expect(await upgraded.delete(refTo(id), call)).toBe(true);
+    expect(await countOf(versions)).toBe(0);
+  });
+
   it('the doctor tells how the nodes share the memories, and of ids that ask all of them', async () => {
     const provider = await open();
     await provider.add({ input: memoryOf('ana', 'x') }, call);

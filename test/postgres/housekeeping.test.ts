@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Call, IDEMPOTENCY_TTL_MS } from '#contract';
+import { type Call, IDEMPOTENCY_TTL_MS, type VersionOptions } from '#contract';
 import type { Run } from '../../providers/postgres/client/connections.ts';
 import { startHousekeeping } from '../../providers/postgres/tables/housekeeping.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { recordingLog } from '../support/subject.ts';
-import { storeForEach, until } from './store.ts';
+import { call, memoryOf, refTo, storeForEach, until } from './store.ts';
 
 const DAY_MS = 86_400_000;
 /** More than are deleted at a time. */
@@ -69,6 +69,45 @@ describe('[Decision 11] what has expired', () => {
     await Promise.all([1, 2, 3, 4].map(() => store.open({ audit: { retention_days: 30 }, log })));
     await until(async () => (await keysLeft(7)) && (await left())?.entries === 5);
     expect(log.lines.filter(({ fields }) => 'err' in fields)).toEqual([]);
+  });
+});
+
+describe('[Decision 55] versions', () => {
+  const changed = async (count: number, versions: VersionOptions) => {
+    const provider = await store.open({ versions });
+    const { id } = await provider.add({ input: memoryOf('u', 'number 1') }, call);
+    for (let n = 2; n <= count; n++)
+      await provider.update?.({ ref: refTo(id), patch: { content: `number ${n}` } }, call);
+    return { provider, id };
+  };
+  const numbers = async () =>
+    (await store.sql<{ version: number }>(`select version from ${store.names.versions} order by version`)).map(
+      ({ version }) => version,
+    );
+
+  it('beyond the limit are deleted by the change that makes them too many', async () => {
+    const { provider, id } = await changed(6, { max: 2, retention_days: null });
+    expect(await numbers()).toEqual([4, 5]);
+    const all = { ref: refTo(id), limit: 10, max_bytes: 1e6 };
+    expect(await provider.versions?.list(all, call)).toMatchObject({
+      version: 6,
+      versions: [{ version: 5 }, { version: 4 }],
+    });
+  });
+
+  it.each([
+    ['that were replaced long enough ago are deleted', 1, [3]],
+    ['stay without a retention', null, [1, 2, 3]],
+  ])('%s', async (_, retention_days, left) => {
+    await changed(4, { max: 100, retention_days: null });
+    await store.sql(
+      `update ${store.names.versions} set replaced_at = now() - interval '1 day 1 hour' where version < 3`,
+    );
+    await fill(3);
+    await store.open({ versions: { max: 100, retention_days }, audit: { retention_days: 30 } });
+    // Keys are deleted last.
+    await until(() => keysLeft(7));
+    expect(await numbers()).toEqual(left);
   });
 });
 

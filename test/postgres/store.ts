@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import { type AuditOptions, type Embedder, OmpError, type RankingOptions } from '#contract';
+import { type AuditOptions, type Embedder, OmpError, type RankingOptions, type VersionOptions } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
@@ -22,6 +22,7 @@ export interface OpenOptions {
   readonly log?: ReturnType<typeof recordingLog>;
   /** Defaults to keeping entries for ever; null: nothing is recorded. */
   readonly audit?: AuditOptions | null;
+  readonly versions?: VersionOptions;
   readonly options?: object;
 }
 
@@ -71,6 +72,7 @@ export async function openStore(schema = randomName()): Promise<TestDatabase> {
       embedder = hashingEmbedder(),
       log = recordingLog(),
       audit = RECORDED,
+      versions = VERSIONED,
       options,
       ...more
     } = {}) {
@@ -88,7 +90,7 @@ export async function openStore(schema = randomName()): Promise<TestDatabase> {
           embedder: mode === 'keyword' ? undefined : embedder,
           ranking: { mode, keyword_weight: 0.5 },
           audit: audit ?? undefined,
-          versions: VERSIONED,
+          versions,
           data_dir: '/nowhere',
           log,
         },

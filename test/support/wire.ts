@@ -215,4 +215,5 @@ export interface WireRollback {
     readonly memory?: WireMemory;
   }[];
   readonly next_cursor: string | null;
+  readonly deletes_known: boolean;
 }

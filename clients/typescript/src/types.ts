@@ -3,6 +3,8 @@
  * these types with the schemas behind `/openapi.json`.
  */
 
+export type * from './admin-types.ts';
+
 /** Custom keys begin with `x-`; the gateway stores and returns them. */
 export interface Extensions {
   [key: `x-${string}`]: unknown;
@@ -22,8 +24,12 @@ export interface Origin {
   key?: string;
   /** `unknown`: the memory is older than origins, or another application wrote it. */
   via: Way | 'unknown';
+  /** The version that a restore or a rollback has brought back. */
+  version?: number;
   /** Time of an import. */
   at?: string;
+  /** The import replaced a memory, or may have. */
+  replaced?: boolean;
   /** What the file of an import states. */
   from?: { key?: string; via: Way; at?: string };
 }
@@ -322,6 +328,8 @@ export interface ExportedMemory extends Memory {
   version?: number;
   /** The versions before it, newest first. */
   versions?: Pick<MemoryVersion, 'version' | 'memory'>[];
+  /** How many older ones `versions` lacks; absent: none. */
+  versions_left_out?: number;
 }
 
 export interface ExportPage extends LeftOut {
@@ -484,7 +492,10 @@ export interface RollbackItem {
   memory?: Memory;
 }
 
-export interface RollbackPage extends Page<RollbackItem>, LeftOut {}
+export interface RollbackPage extends Page<RollbackItem>, LeftOut {
+  /** False: there is no audit log, so nothing names what was deleted. */
+  deletes_known: boolean;
+}
 
 export interface MapQuery {
   user_id: string;
@@ -502,95 +513,4 @@ export interface MemoryMap extends LeftOut {
   /** Share of the 10 nearest by cosine that are among the 10, and the 50, nearest on the plane. */
   among_10: number;
   among_50: number;
-}
-
-export interface NewKey {
-  /** Unique, also among revoked keys. */
-  name: string;
-  /** `<action>:<scope glob>`, or `admin:*`. */
-  grants: string[];
-  /** Users whose memories it may access; null: all. */
-  users?: string[] | null;
-  /** A date, from 00:00 UTC on, or a date-time with offset; null: never. */
-  expires_at?: string | null;
-  /** Whether what it writes is marked with `x-omp-untrusted`; default false. */
-  untrusted?: boolean | null;
-}
-
-/** A key without its secret. */
-export interface Key {
-  /** The public part of the key. */
-  id: string;
-  name: string;
-  grants: string[];
-  users: string[] | null;
-  /** Of gateways that mark what untrusted keys write. */
-  untrusted?: boolean;
-  created_at: string;
-  expires_at: string | null;
-  revoked_at: string | null;
-  /** Accurate to about a minute; null: never. */
-  last_used_at: string | null;
-}
-
-export interface CreatedKey extends Key {
-  /** The key itself. No other answer has it. */
-  key: string;
-}
-
-export interface KeysQuery {
-  limit?: number;
-  cursor?: string;
-}
-
-export type ChangeAction = 'add' | 'update' | 'delete' | 'erase' | 'import';
-
-export interface NewWebhook {
-  /** An `https://` address without credentials. */
-  url: string;
-  /** Only changes of these users; null: of all. */
-  users?: string[] | null;
-  /** Only changes in scopes that match this glob; null: in all. */
-  scope?: string | null;
-  /** Only changes by these actions; null: by all. */
-  actions?: ChangeAction[] | null;
-}
-
-/** One attempt to deliver a change. */
-export interface Delivery {
-  /** `webhook-id`: the same in every attempt for this change. */
-  id: string;
-  /** `memory.` and the action of the change, or `webhook.test`. */
-  type: string;
-  at: string;
-  outcome: 'delivered' | 'rejected' | 'gone' | 'timeout' | 'unreachable' | 'address_denied' | 'secret_unreadable';
-  /** HTTP status; null: there was none. */
-  status: number | null;
-  milliseconds: number;
-}
-
-export interface Webhook {
-  id: string;
-  url: string;
-  users: string[] | null;
-  scope: string | null;
-  actions: string[] | null;
-  created_at: string;
-  /** `gone`: the receiver answered 410. `given_up`: a day without success. `lost`: the log no longer holds the next change. */
-  state: 'active' | 'gone' | 'given_up' | 'lost';
-  /** Every change up to here was delivered, or is outside the filter. */
-  cursor: string;
-  /** Null: the deliveries do not fail. */
-  failing_since: string | null;
-  /** Changes that were waiting when the deliveries stopped. */
-  undelivered: number;
-  /** Before this time the secret before the last rotation signs too; null: no rotation. */
-  previous_until: string | null;
-  /** The last attempts, newest first. */
-  deliveries: Delivery[];
-}
-
-export interface WebhookWithSecret extends Webhook {
-  /** `whsec_…`. No other answer has it. */
-  secret: string;
 }

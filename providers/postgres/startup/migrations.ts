@@ -297,7 +297,8 @@ export const CHANGES = 9;
 
 /**
  * Migrates the schema to the current version, in the caller's transaction. Replicas may do so at the same time: an advisory
- * lock lets one pass after the other. `names`: whether the tables are distributed as they are. Throws if a newer gateway made the schema, or if a backup was restored only in part.
+ * lock lets one pass after the other. `names`: whether the tables are distributed as they are. Throws if a newer gateway made the
+ * schema, or if a backup was restored only in part.
  */
 export async function migrate(client: pg.Client, schema: string, names: Names): Promise<void> {
   await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`omp-gateway ${schema}`]);

@@ -5,7 +5,6 @@ import {
   type ExportPart,
   type ExportQuery,
   type ImportRequest,
-  isSameRecord,
   type MemoryVersion,
   type Provider,
   upToBytes,
@@ -45,7 +44,7 @@ const VERSION_COLUMNS = { ...OF_VERSION, replaced_at: 'timestamptz' };
 /** What is stored already, by id. */
 const storedOf = async (names: Names, run: Run, ids: readonly string[], call: Call) => {
   const rows = await run(
-    `select ${columnsOf(names, 'null')}, bucket, version from ${names.memories} where id = any($1::text[])`,
+    `select id, user_id, scope, bucket, version from ${names.memories} where id = any($1::text[])`,
     [ids],
     call,
   );
@@ -87,7 +86,7 @@ export function createExport(
       ...(versions && { version: row.version as number }),
     }));
   };
-  /** The items with their versions. Those that do not fit into `max_bytes` are left out. */
+  /** The items with their versions: of each the newest, up to the first that exceeds `max_bytes`. Items beyond it are left out. */
   const withVersions = async (
     shard: Shard,
     items: readonly ExportedMemory[],
@@ -99,21 +98,24 @@ export function createExport(
     where.and(inShards(names));
     where.and(`id = any(${where.bind(toTextArray(items.map(({ memory }) => memory.id)))}::text[])`);
     const max = `${where.bind(max_bytes)}::int8`;
-    const own = `select v.*, ${BYTES} as bytes, sum(${BYTES}) over (partition by bucket, id order by version desc) as own from ${names.versions} v where ${where}`;
-    const all = `select *, sum(bytes) over (order by id, version desc) as total from (${own}) as sized where own <= ${max}`;
+    const own = `select v.*, ${BYTES} as bytes, sum(${BYTES}) over (partition by bucket, id order by version desc) as own,
+        count(*) over (partition by bucket, id)::int4 as kept from ${names.versions} v where ${where}`;
+    const all = `select *, sum(bytes) over (order by id, version desc) as total from (${own}) as sized where own - bytes <= ${max}`;
     const rows = await run(
-      `select ${columnsOf(names, 'null')}, version, total > ${max} as beyond from (${all}) as summed where total - bytes <= ${max}
+      `select ${columnsOf(names, 'null')}, version, kept, total > ${max} as beyond from (${all}) as summed where total - bytes <= ${max}
        order by id, version desc`,
       where.values,
       call,
     );
     const byId = new Map<string, MemoryVersion[]>(items.map(({ memory }) => [memory.id, []]));
     for (const row of rows) byId.get(row.id as string)?.push(toVersion(row));
+    const counts = new Map(rows.map(({ id, kept }) => [id, kept as number]));
     const beyond = rows.find((row) => row.beyond)?.id;
     const end = items.findIndex(({ memory }) => memory.id === beyond);
-    return items
-      .slice(0, end < 0 ? items.length : end)
-      .map((item) => ({ ...item, versions: byId.get(item.memory.id) as MemoryVersion[] }));
+    return items.slice(0, end < 0 ? items.length : Math.max(1, end)).map((item) => {
+      const versions = byId.get(item.memory.id) as MemoryVersion[];
+      return { ...item, versions, versions_left_out: (counts.get(item.memory.id) ?? 0) - versions.length };
+    });
   };
   /** On Citus: from all shards that have some of these at once. A request for each shard would make a few ids cost as many. */
   const readIds = async (after: string, ids: readonly string[], query: Query, call: Call): Promise<ExportPart> => {
@@ -157,15 +159,18 @@ export function createImport(
   const before = (buckets: string) => `before as materialized (
       select m.bucket, m.version, ${columnsIn('m')} from ${names.memories} m join moved using (bucket, id)
       where m.version = moved.replaces and ${inShards(names, buckets, 'm.')}),`;
-  /** What was replaced, and versions that come along with numbers that are not there yet. */
-  const keeping = ({ versions }: Bound) => `, kept as (
+  /** What was replaced, and versions that come along with numbers that are not there yet; without those whose numbers are beyond the limit. */
+  const keeping = ({ versions, buckets }: Bound, max: number) => `, kept as (
       insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
-      select before.*, now() from before join changed using (bucket, id)),
+      select before.*, now() from before join changed using (bucket, id) where before.version >= changed.version - ${max}),
     added as (
       insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
       select v.bucket, v.version, ${columnsIn('v')}, v.replaced_at
       from json_to_recordset(${versions}::json) as v (${typesOf(VERSION_COLUMNS)}) join changed using (bucket, id)
-      where v.version < changed.version on conflict (${id}, version) do nothing)`;
+      where v.version < changed.version on conflict (${id}, version) do nothing),
+    dropped as (
+      delete from ${names.versions} v using changed
+      where v.bucket = changed.bucket and v.id = changed.id and v.version < changed.version - ${max} and ${inShards(names, buckets, 'v.')})`;
   /** A memory is replaced only if it still has the number that was read, so that what is kept is what was replaced. */
   const replacing = (numbers: string) => `update set (${replaced.join(', ')}) =
       (${replaced.map((column) => `excluded.${column}`).join(', ')})
@@ -179,7 +184,7 @@ export function createImport(
       from moved order by id on conflict (${id}) do ${bound.numbers ? replacing(bound.numbers) : 'nothing'}
       returning bucket, id, user_id, scope, version, ${names.embedding} is null as bare)
     ${later ? `, bare as (select bucket, id from changed where bare), ${enqueue(names, 'bare')}` : ''}
-    ${kept ? keeping(bound) : ''}
+    ${kept ? keeping(bound, kept.max) : ''}
     ${audited ? `, entry as (${entry})` : ''}
     select id from changed`;
 
@@ -196,23 +201,27 @@ export function createImport(
       const bucket = names.bucketOf(memory.user_id);
       const old = stored.get(memory.id);
       const number = (old?.version as number | undefined) ?? 0;
-      const isSame = old !== undefined && isSameRecord(memory, toMemory(old, null));
+      const current = Math.max(number + 1, version);
       rows.push({
         ...memory,
         bucket,
         keywords: toKeys(memory.user_id, await analyseLater(memory.content, call)),
         vector: vector && `[${vector.join()}]`,
-        version: isSame ? number : Math.max(number + 1, version),
-        replaces: isSame ? null : number,
+        version: current,
+        replaces: number,
         left_scopes: old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : null,
       });
-      for (const [i, one] of before.entries())
+      for (const [i, one] of before.entries()) {
+        if (kept && one.version < current - kept.max) break;
+        // What is replaced has this number, and is kept.
+        if (one.version === number) continue;
         versions.push({
           ...one.memory,
           bucket,
           version: one.version,
           replaced_at: (before[i - 1]?.memory ?? memory).updated_at,
         });
+      }
     }
     const { bind, values } = conditions();
     const numbers = Object.fromEntries([...stored].map(([id, { version }]) => [id, version]));

@@ -1,4 +1,12 @@
-import type { Call, MemoryVersion, Ref, VersionOptions, VersionStore, WrittenQuery } from '#provider';
+import {
+  type Call,
+  type MemoryVersion,
+  ORIGIN,
+  type Ref,
+  type VersionOptions,
+  type VersionStore,
+  type WrittenQuery,
+} from '#provider';
 import type { Row, Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import {
@@ -24,7 +32,7 @@ export const keepVersion = ({ versions }: Names): string =>
   `kept as (insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
     select before.*, changed.updated_at from before join changed using (id))`;
 
-/** Part of a `with`: deletes the oldest versions beyond the limit. */
+/** Part of a `with`, over the rows of `before` and `changed`: deletes the versions whose numbers are beyond the limit. */
 export const dropVersions = (names: Names, { max }: VersionOptions): string =>
   `dropped as (delete from ${names.versions} where ${inShard(names)} and id in (select id from changed)
     and version <= (select version from before) - ${max})`;
@@ -111,14 +119,14 @@ export function createVersions(names: Names, { run, model, audited, byId }: Opti
   };
 }
 
-/** SQL that tells whether a version was written in this time, by this key. Compares texts: no content makes it fail. */
-function matching({ bind }: Conditions, { since, until, key }: Pick<WrittenQuery, 'since' | 'until' | 'key'>) {
-  const [from, to] = [bind(since), until === undefined ? undefined : bind(until)];
+/** SQL that tells whether a version was written since this time, by this key. Compares texts: no content makes it fail. */
+function matching({ bind }: Conditions, { since, key }: Pick<WrittenQuery, 'since' | 'key'>) {
+  const from = bind(since);
   const by = typeof key === 'string' ? bind(key) : undefined;
   return (table: string): string => {
-    const origin = `${table}.extensions->'x-omp-origin'`;
+    const origin = `${table}.extensions->'${ORIGIN}'`;
     const at = `coalesce(${origin}->>'at', to_char(${table}.updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) collate "C"`;
     const isBy = key === null ? `${origin} is not null and ${origin}->>'key' is null` : `${origin}->>'key' = ${by}`;
-    return [`${at} >= ${from}`, ...(to ? [`${at} <= ${to}`] : []), ...(key === undefined ? [] : [isBy])].join(' and ');
+    return [`${at} >= ${from}`, ...(key === undefined ? [] : [isBy])].join(' and ');
   };
 }

@@ -24,11 +24,12 @@ const DIRECTORY_BYTES = 4096;
  * Handlers of Anthropic's memory tool (`memory_20250818`), for `betaMemoryTool(...)` or the AI SDK's
  * `anthropic.tools.memory_20250818`. Each file is a memory of one user, so that files are found by `search` as well. The
  * answers are those of the SDK's own tool for a file system, except that an empty directory does not exist. An edit is
- * done again if the file changes meanwhile, where the gateway has `features.etags`.
+ * done again if the file changes meanwhile, where the gateway has `features.etags`. What untrusted keys wrote counts as absent.
  */
 export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'files', app = 'anthropic' }: FilesOptions) {
   const root = checkedScope(scope);
-  const files = (glob: string) => client.memories.list({ user_id: userId, scope: glob, limit: 500 });
+  // No answer of the tool could show the mark of an untrusted key.
+  const files = (glob: string) => client.memories.list({ user_id: userId, scope: glob, limit: 500, untrusted: false });
   const scopeOf = (segments: readonly string[]) => [root, ...segments.map(encodeSegment)].join('/');
   const fileAt = async (segments: readonly string[]): Promise<Memory | undefined> =>
     segments.length === 0 ? undefined : (await files(scopeOf(segments)).page()).items[0];

@@ -37,10 +37,12 @@ const MOST_RESULTS = 100;
  * A LangGraph store whose items are memories of one user: a namespace and a key become a scope, so that every lookup is
  * one of exactly that item, and a search of `tenant/acme` never finds `acme-corp`. Items are listed newest first. Two
  * concurrent first puts of one key may both add an item; the newest counts, and the next put or delete removes the other.
+ * What untrusted keys wrote counts as absent.
  */
 export class MemoryStore extends BaseStore {
   readonly #client: MemoryClient;
-  readonly #userId: string;
+  /** No item could show the mark of an untrusted key. */
+  readonly #query: { readonly user_id: string; readonly untrusted: false };
   readonly #scope: string;
   readonly #app: string;
   readonly #current: boolean;
@@ -52,7 +54,7 @@ export class MemoryStore extends BaseStore {
   ) {
     super();
     this.#client = client;
-    this.#userId = userId;
+    this.#query = { user_id: userId, untrusted: false };
     this.#scope = checkedScope(scope);
     this.#app = app;
     this.#current = current;
@@ -89,7 +91,7 @@ export class MemoryStore extends BaseStore {
     if (value === null) return;
     const fields = { content: this.#textOf(value) || '(no text)', 'x-value': value };
     if (current) await this.#client.memories.update(current.id, fields);
-    else await addExtracted(this.#client, this.#app, { user_id: this.#userId, scope, ...fields });
+    else await addExtracted(this.#client, this.#app, { user_id: this.#query.user_id, scope, ...fields });
   }
 
   async #find({ namespacePrefix, query, filter = {}, limit = 10, offset = 0 }: SearchOperation): Promise<SearchItem[]> {
@@ -98,7 +100,7 @@ export class MemoryStore extends BaseStore {
       Object.entries(filter).every(([field, condition]) => compare(value[field], condition));
     if (query) {
       const { results } = await this.#client.memories.search({
-        user_id: this.#userId,
+        ...this.#query,
         scope: below,
         q: query,
         limit: MOST_RESULTS,
@@ -131,7 +133,7 @@ export class MemoryStore extends BaseStore {
   async *#items(prefix: string): AsyncGenerator<Item> {
     const scopes = new Set<string>();
     for await (const memory of this.#client.memories.list({
-      user_id: this.#userId,
+      ...this.#query,
       scope: `${prefix}*`,
       limit: PAGE,
     })) {
@@ -143,7 +145,7 @@ export class MemoryStore extends BaseStore {
 
   /** Newest first. */
   async #at(scope: string): Promise<Memory[]> {
-    return (await this.#client.memories.list({ user_id: this.#userId, scope }).page()).items;
+    return (await this.#client.memories.list({ ...this.#query, scope }).page()).items;
   }
 
   #scopeOf({ namespace, key }: { namespace: string[]; key: string }): string {
