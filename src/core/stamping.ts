@@ -114,18 +114,18 @@ export function stamped(
           const results = await importMemories({ items: stamped, replace: replaced === true }, call);
           for (const [i, place] of places.entries()) outcomes[place] = results[i] as boolean | OmpError;
         };
-        const present = replace
-          ? await Promise.all(items.map(({ memory: { id } }) => store.get({ id, users: null, within: null }, call)))
-          : [];
+        const idOf = (place: number) => (items[place] as ExportedMemory).memory.id;
         const places = [...items.keys()];
-        await importAt(places.filter((place) => !present[place]));
+        const present = await storedAmong(store, replace ? places.map(idOf) : [], call);
+        await importAt(places.filter((place) => !present.has(idOf(place))));
+        if (!replace) return outcomes;
         // What is there already, as it is, keeps its origin: nobody has written it anew.
-        const isSame = (place: number) => isSameRecord((items[place] as ExportedMemory).memory, present[place]);
-        if (replace)
-          await importAt(
-            places.filter((place) => outcomes[place] === false && !isSame(place)),
-            true,
-          );
+        const differs = (place: number) =>
+          !isSameRecord((items[place] as ExportedMemory).memory, present.get(idOf(place)));
+        await importAt(
+          places.filter((place) => outcomes[place] === false && differs(place)),
+          true,
+        );
         return outcomes;
       },
     }),
@@ -140,6 +140,31 @@ export function stamped(
     ...Object.getOwnPropertyDescriptors(store),
     ...Object.getOwnPropertyDescriptors(writes),
   });
+}
+
+/** Bytes of the memories that one read of the store returns. */
+const MAX_PART_BYTES = 4 * 1024 * 1024;
+
+/** Those of these memories that the store has, by id: read together where it can. */
+export async function storedAmong(
+  { get, export: exportPart, mounts }: Store,
+  ids: readonly string[],
+  call: Call,
+): Promise<ReadonlyMap<string, Memory>> {
+  if (ids.length === 0) return new Map();
+  const found: (Memory | undefined)[] = [];
+  // Of several stores, an export would name those that it leaves out in the answer to the import.
+  if (mounts || !exportPart)
+    found.push(...(await Promise.all(ids.map((id) => get({ id, users: null, within: null }, call)))));
+  else
+    for (let after: string | undefined; ; ) {
+      const query = { after, ids, vectors: false, limit: ids.length, max_bytes: MAX_PART_BYTES };
+      const { items, next } = await exportPart(query, call);
+      found.push(...items.map(({ memory }) => memory));
+      if (next === undefined) break;
+      after = next;
+    }
+  return new Map(found.flatMap((memory) => (memory ? [[memory.id, memory]] : [])));
 }
 
 /**

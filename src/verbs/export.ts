@@ -13,6 +13,7 @@ import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, denied, MAX_ANSWER_BYTES } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
+import { storedAmong } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
 import {
   cursor,
@@ -252,18 +253,15 @@ const importAll = (
     // A caller of some users would learn which ids others have.
     if (principal.users !== null || principal.grants.write !== null) throw denied();
     const outcomes = await store.import({ items, replace }, call);
-    const results: (ImportOutcome | OmpError)[] = [];
-    for (const [i, outcome] of outcomes.entries()) {
+    const ids = items.flatMap(({ memory }, i) => (outcomes[i] === false ? [memory.id] : []));
+    const present = await storedAmong(store, ids, call);
+    const mark = principal.untrusted && { [UNTRUSTED]: true };
+    return outcomes.map((outcome, i) => {
+      if (outcome !== false) return outcome === true ? 'stored' : outcome;
       const { memory } = items[i] as ExportedMemory;
-      if (outcome !== false) results.push(outcome === true ? 'stored' : outcome);
-      else {
-        const present = await store.get({ id: memory.id, users: null, within: null }, call);
-        const mark = principal.untrusted && { [UNTRUSTED]: true };
-        const stored = { ...memory, extensions: { ...memory.extensions, ...mark } };
-        results.push(isSameRecord(stored, present) ? 'unchanged' : 'exists');
-      }
-    }
-    return results;
+      const stored = { ...memory, extensions: { ...memory.extensions, ...mark } };
+      return isSameRecord(stored, present.get(memory.id)) ? 'unchanged' : 'exists';
+    });
   });
 
 const bytesOf = ({ memory, versions = [] }: ExportedMemory): number =>

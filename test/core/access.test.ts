@@ -245,3 +245,20 @@ it('[Decision 10] the provider limits the candidates of context', async () => {
   await sessionOf(['*:*']).run(context, { user_id: 'u', query: 'q' }, call);
   expect(limits).toEqual([30]);
 });
+
+it('[Decision 54] an import that replaces reads what is stored together, as a backend may be far away', async () => {
+  const asked: (readonly string[] | undefined)[] = [];
+  const { sessionOf, seed } = await openGate((memory) => ({
+    get: () => Promise.reject(new Error('one by one')),
+    export(query, call) {
+      asked.push(query.ids);
+      // Every part may be short.
+      return memory.export({ ...query, limit: 1 }, call);
+    },
+  }));
+  const { extensions: _, ...stored } = await seed(null, 'one');
+  const memories = [stored, { ...stored, id: 'mem_new' }];
+  const { results } = await sessionOf(['*:*']).run(VERB_TABLE.import, { memories, on_conflict: 'replace' }, call);
+  expect(results).toEqual([{ outcome: 'unchanged' }, { outcome: 'stored' }]);
+  expect(asked.map((ids) => ids?.length)).toEqual([2, 2, 1, 1]);
+});
