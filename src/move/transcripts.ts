@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, readdir, readFile, stat } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { MAX_BYTES, parseJson } from './json.ts';
 import type { Fields } from './readers.ts';
@@ -15,6 +15,8 @@ import {
 
 /** A line may hold images and the output of tools; a longer one is not kept in memory. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** Linux takes no longer path. */
+const MAX_PATH_BYTES = 4_096;
 /** A longer text was pasted. */
 const MAX_CHARACTERS = 20_000;
 
@@ -195,8 +197,13 @@ function openSession(format: TranscriptFormatName, path: string) {
 }
 
 /** Gemini CLI names the project in a file beside its sessions, not in them. */
-const projectOf = async (path: string): Promise<string | undefined> =>
-  (await orNone(readFile(join(dirname(dirname(path)), '.project_root'), 'utf8'), '')).trim() || undefined;
+async function projectOf(path: string): Promise<string | undefined> {
+  const file = join(dirname(dirname(path)), '.project_root');
+  // Not through a link, which may lead to a secret, and no pipe, which may never end.
+  const found = await orNone(lstat(file), undefined);
+  if (!found?.isFile() || found.size > MAX_PATH_BYTES) return undefined;
+  return (await orNone(readFile(file, 'utf8'), '')).trim() || undefined;
+}
 
 /** Passes on the lines from a byte on. Resolves to where the last line ended. */
 async function readLines(

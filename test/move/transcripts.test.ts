@@ -1,4 +1,5 @@
-import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { maskSecrets } from '../../src/move/secrets.ts';
@@ -318,6 +319,20 @@ describe('[Decision 43] sessions of Gemini CLI', () => {
   const header = { sessionId: 's1', projectHash: 'h', startTime: '', lastUpdated: '', kind: 'main' };
   const message = (id: string, type: string, content: unknown, more = {}) => ({
     ...{ id, type, content, timestamp: '2026-01-01T00:00:00.000Z', ...more },
+  });
+
+  it('have no project that a link, a pipe or a long text names', async () => {
+    const odd: ((file: string) => void)[] = [
+      (file) => symlinkSync(join(folderOf({ key: 'a secret' }), 'key'), file),
+      (file) => void execFileSync('mkfifo', [file]),
+      (file) => mkdirSync(file),
+      (file) => writeFileSync(file, '/'.padEnd(5_000, 'x')),
+    ];
+    for (const make of odd) {
+      const folder = folderOf({ [path]: [header, message('1', 'user', 'likes green tea')] });
+      make(join(folder, 'tmp/shop/.project_root'));
+      expect((await all(openAt('gemini', folder).read(emptySummary()))).map(({ scope }) => scope)).toEqual([undefined]);
+    }
   });
 
   it('are read as it writes them, without what was rewound', async () => {
