@@ -1,5 +1,6 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { LeftOut, Memory, RollbackItem, RollbackPage, RollbackQuery } from '../../clients/typescript/src/index.ts';
+import { Confirmation } from './confirmation.tsx';
 import { Difference } from './difference.tsx';
 import { count, Marks, Time, Written } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
@@ -222,40 +223,18 @@ interface ApproveProps {
 }
 
 function Approve({ user, items, onApproved }: ApproveProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const [deleted, restored] = [of(items, 'delete').length, of(items, 'restore').length];
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    onApproved();
-  };
+  const what = `Roll back ${memories(deleted + restored)}`;
   return (
-    <>
-      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
-        Roll back {memories(deleted + restored)}
-      </button>
-      <dialog ref={dialog} aria-labelledby="approve">
-        <form onSubmit={submit}>
-          <h2 id="approve">
-            Roll back {memories(deleted + restored)} of {user}?
-          </h2>
-          <ul>
-            {deleted > 0 && <li>Deleted, with their versions: {memories(deleted)}. There is no way back.</li>}
-            {restored > 0 && (
-              <li>Get an earlier version back, as a new version: {memories(restored)}. What they say now is kept.</li>
-            )}
-            <li>Only what the list shows is undone. What is written or changed after it stays.</li>
-          </ul>
-          <div class="actions">
-            <button type="submit" class="danger">
-              Roll back
-            </button>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Cancel
-            </button>
-          </div>
-        </form>
-      </dialog>
-    </>
+    <Confirmation id="approve" button={what} title={`${what} of ${user}?`} action="Roll back" onConfirmed={onApproved}>
+      <ul>
+        {deleted > 0 && <li>Deleted, with their versions: {memories(deleted)}. There is no way back.</li>}
+        {restored > 0 && (
+          <li>Get an earlier version back, as a new version: {memories(restored)}. What they say now is kept.</li>
+        )}
+        <li>Only what the list shows is undone. What is written or changed after it stays.</li>
+      </ul>
+    </Confirmation>
   );
 }
 

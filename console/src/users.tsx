@@ -1,6 +1,7 @@
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { Stats, User } from '../../clients/typescript/src/index.ts';
 import { Bars } from './chart.tsx';
+import { Confirmation } from './confirmation.tsx';
 import { count, Time } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { href } from './route.ts';
@@ -180,53 +181,33 @@ function Largest({ title, rows, href: to }: LargestProps) {
 
 function Erase({ user, stats, onErased }: { user: string; stats: Stats; onErased: () => void }) {
   const { client } = useSession();
-  const dialog = useRef<HTMLDialogElement>(null);
   const [typed, setTyped] = useState('');
-  const [error, setError] = useState<unknown>();
-  const erase = async (event: Event) => {
-    event.preventDefault();
-    try {
-      await client.users.erase(user);
-      dialog.current?.close();
-      onErased();
-    } catch (cause) {
-      setError(cause);
-    }
-  };
   return (
     <>
       <h2>Erase</h2>
-      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
-        Erase everything about {user}
-      </button>
-      <dialog ref={dialog} aria-labelledby="erase">
-        <form onSubmit={erase}>
-          <h2 id="erase">Erase everything about {user}?</h2>
-          <ul>
-            <li>All {count(stats.count)} memories are deleted at once, expired and superseded ones too.</li>
-            <li>There is no way back. To keep a copy, save the memories as NDJSON first.</li>
-            <li>The audit log stays: it has no contents. It records this erasure and who asked for it.</li>
-          </ul>
-          <label>
-            Type {user} to go on
-            <input
-              value={typed}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-              autocomplete="off"
-              spellcheck={false}
-            />
-          </label>
-          {error !== undefined && <Failure error={error} />}
-          <div class="actions">
-            <button type="submit" class="danger" disabled={typed !== user}>
-              Erase
-            </button>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Cancel
-            </button>
-          </div>
-        </form>
-      </dialog>
+      <Confirmation
+        id="erase"
+        button={`Erase everything about ${user}`}
+        title={`Erase everything about ${user}?`}
+        action="Erase"
+        disabled={typed !== user}
+        onConfirmed={() => client.users.erase(user).then(onErased)}
+      >
+        <ul>
+          <li>All {count(stats.count)} memories are deleted at once, expired and superseded ones too.</li>
+          <li>There is no way back. To keep a copy, save the memories as NDJSON first.</li>
+          <li>The audit log stays: it has no contents. It records this erasure and who asked for it.</li>
+        </ul>
+        <label>
+          Type {user} to go on
+          <input
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+            autocomplete="off"
+            spellcheck={false}
+          />
+        </label>
+      </Confirmation>
     </>
   );
 }

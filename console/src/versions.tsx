@@ -5,6 +5,7 @@ import {
   type MemoryVersion,
   PreconditionFailedError,
 } from '../../clients/typescript/src/index.ts';
+import { Confirmation } from './confirmation.tsx';
 import { Difference } from './difference.tsx';
 import { Marks, Time, Written } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
@@ -144,45 +145,21 @@ function Version({ version: { version, memory, current }, before, isLast, onRest
 
 function RemoveVersions({ id, onRemoved }: { id: string; onRemoved: (purged: number) => void }) {
   const { client } = useSession();
-  const dialog = useRef<HTMLDialogElement>(null);
-  const [error, setError] = useState<unknown>();
-  const remove = async (event: SubmitEvent) => {
-    event.preventDefault();
-    try {
-      const { purged } = await client.memories.purgeVersions(id);
-      dialog.current?.close();
-      onRemoved(purged);
-    } catch (cause) {
-      setError(cause);
-    }
-  };
   return (
-    <>
-      <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
-        Remove earlier versions
-      </button>
-      <dialog ref={dialog} aria-labelledby="remove-versions">
-        <form onSubmit={remove}>
-          <h2 id="remove-versions">Remove the earlier versions of this memory?</h2>
-          <ul>
-            <li>All versions before the current one are deleted at once, such as a secret that was overwritten.</li>
-            <li>There is no way back: they cannot be read or restored, and a rollback cannot return to them.</li>
-            <li>
-              The memory stays as it is. The audit log records who asked for it. Exports and backups keep what they
-              have.
-            </li>
-          </ul>
-          {error !== undefined && <Failure error={error} />}
-          <div class="actions">
-            <button type="submit" class="danger">
-              Remove
-            </button>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Cancel
-            </button>
-          </div>
-        </form>
-      </dialog>
-    </>
+    <Confirmation
+      id="remove-versions"
+      button="Remove earlier versions"
+      title="Remove the earlier versions of this memory?"
+      action="Remove"
+      onConfirmed={async () => onRemoved((await client.memories.purgeVersions(id)).purged)}
+    >
+      <ul>
+        <li>All versions before the current one are deleted at once, such as a secret that was overwritten.</li>
+        <li>There is no way back: they cannot be read or restored, and a rollback cannot return to them.</li>
+        <li>
+          The memory stays as it is. The audit log records who asked for it. Exports and backups keep what they have.
+        </li>
+      </ul>
+    </Confirmation>
   );
 }

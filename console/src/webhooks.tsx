@@ -1,4 +1,4 @@
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import {
   type ChangeAction,
   type NewWebhook,
@@ -6,6 +6,7 @@ import {
   type Webhook,
   type WebhookWithSecret,
 } from '../../clients/typescript/src/index.ts';
+import { Confirmation } from './confirmation.tsx';
 import { Copyable } from './copyable.tsx';
 import { count, Time, Wide } from './format.tsx';
 import { textIn, UsersField, usersIn } from './key-form.tsx';
@@ -147,7 +148,6 @@ const STATES = {
 
 function One({ webhook, run, onRotated }: OneProps) {
   const { client } = useSession();
-  const dialog = useRef<HTMLDialogElement>(null);
   const { id, url, users, scope, actions, state, failing_since, undelivered, deliveries } = webhook;
   const works = state === 'active' && failing_since === null;
   const test = () =>
@@ -161,11 +161,7 @@ function One({ webhook, run, onRotated }: OneProps) {
       onRotated(await client.webhooks.rotate(id));
       return 'The old secret signs too for 24 hours.';
     });
-  const remove = (event: SubmitEvent) => {
-    event.preventDefault();
-    dialog.current?.close();
-    void run(() => client.webhooks.delete(id).then(() => `${url} is deleted.`));
-  };
+  const remove = () => void run(() => client.webhooks.delete(id).then(() => `${url} is deleted.`));
   return (
     <section aria-labelledby={id}>
       <h2 id={id}>
@@ -181,38 +177,30 @@ function One({ webhook, run, onRotated }: OneProps) {
         </p>
       )}
       {undelivered > 0 && <p>{count(undelivered)} changes were not delivered.</p>}
-      <p>
+      <div class="actions">
         <button type="button" onClick={test}>
           Send a test
-        </button>{' '}
+        </button>
         {!works && (
           <button type="button" onClick={resume}>
             Resume
           </button>
-        )}{' '}
+        )}
         <button type="button" onClick={rotate}>
           New secret
-        </button>{' '}
-        <button type="button" class="danger" onClick={() => dialog.current?.showModal()}>
-          Delete
         </button>
-      </p>
-      {deliveries.length > 0 && <Deliveries {...webhook} />}
-      <dialog ref={dialog} aria-labelledby={`delete-${id}`}>
-        <form onSubmit={remove}>
-          <h2 id={`delete-${id}`}>Delete this webhook?</h2>
+        <Confirmation
+          id={`delete-${id}`}
+          button="Delete"
+          title="Delete this webhook?"
+          action="Delete"
+          onConfirmed={remove}
+        >
           <p class="address">{url}</p>
           <p>Nothing more is sent there, and there is no way back.</p>
-          <div class="actions">
-            <button type="submit" class="danger">
-              Delete
-            </button>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Cancel
-            </button>
-          </div>
-        </form>
-      </dialog>
+        </Confirmation>
+      </div>
+      {deliveries.length > 0 && <Deliveries {...webhook} />}
     </section>
   );
 }
