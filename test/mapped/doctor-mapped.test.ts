@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Query } from '../../providers/postgres/client/connections.ts';
 import { suggestIndexes } from '../../providers/postgres/commands/doctor-mapped.ts';
 import { examine } from '../../providers/postgres/mapped/examine.ts';
 import { createMappedStatements } from '../../providers/postgres/mapped/mapped-statements.ts';
 import { Mapping, resolveMapping } from '../../providers/postgres/mapped/mapping.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
-import type { Query } from '../../providers/postgres/tables/memory-statements.ts';
 import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/databases.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';

@@ -34,6 +34,12 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** A statement and its values, ready to be sent. */
+export interface Query {
+  readonly statement: Statement;
+  readonly values: readonly unknown[];
+}
+
 /** `Database.query` with the text of the statement. */
 export type Run = (text: string, values: readonly unknown[], call: Call, settings?: string) => Promise<Row[]>;
 

@@ -1,9 +1,8 @@
 import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#provider';
-import { type Database, openConnections, statement } from '../client/connections.ts';
+import { type Database, openConnections, type Query, statement } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
-import type { Query } from '../tables/memory-statements.ts';
 import { vectorsIn } from '../values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';

@@ -8,11 +8,10 @@ import {
   type VectorsQuery,
   type Visible,
 } from '#provider';
-import { rememberStatements } from '../client/connections.ts';
+import { type Query, rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import { type Conditions, conditions, isWithin, toLikePattern, whereWithin } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
-import type { Query } from '../tables/memory-statements.ts';
 import { toTextArray } from '../values.ts';
 import type { Layout } from './layout.ts';
 import { type Reading, scopeOf } from './row-reading.ts';

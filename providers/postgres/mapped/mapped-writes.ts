@@ -15,9 +15,8 @@ import {
   requireVersion,
   toUnit,
 } from '#provider';
-import type { Row } from '../client/connections.ts';
+import type { Query, Row } from '../client/connections.ts';
 import { codeOf, PROVIDER } from '../postgres-errors.ts';
-import type { Query } from '../tables/memory-statements.ts';
 import { FIELDS, FORMS } from './field-mapping.ts';
 import type { Field, Layout } from './layout.ts';
 import { type MappedStatements, unsupported } from './mapped-statements.ts';

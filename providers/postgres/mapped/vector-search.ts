@@ -1,10 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { Call, SearchHit, SearchQuery } from '#provider';
 import { countWithin, toUnit } from '#provider';
-import type { Database, Row } from '../client/connections.ts';
+import type { Database, Query, Row } from '../client/connections.ts';
 import type { Conditions } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
-import type { Query } from '../tables/memory-statements.ts';
 import type { Layout } from './layout.ts';
 import { doubledBytes, type MappedStatements, requireTags, whereScopePrefix, whereUser } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';

@@ -13,7 +13,7 @@ import {
   type VectorsQuery,
   type VersionOptions,
 } from '#provider';
-import { rememberStatements, type Statement } from '../client/connections.ts';
+import { type Query, rememberStatements, type Statement } from '../client/connections.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
 import { changeEntryValues, insertChangeEntry } from './audit-log.ts';
 import {
@@ -36,12 +36,6 @@ import { clearQueue, enqueue } from './ingestion-queue.ts';
 import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, firstWithin, queueStatusOfMany } from './memory-rows.ts';
 import type { Names } from './names.ts';
 import { dropVersions, keepVersion } from './versions.ts';
-
-/** A statement and its values, ready to be sent. */
-export interface Query {
-  readonly statement: Statement;
-  readonly values: readonly unknown[];
-}
 
 export interface Insert {
   readonly memory: Memory;

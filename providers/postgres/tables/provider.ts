@@ -20,7 +20,7 @@ import {
   unchangedEntry,
   weights,
 } from '#provider';
-import { type Database, type Row, type Run, rememberStatements } from '../client/connections.ts';
+import { type Database, type Query, type Row, type Run, rememberStatements } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
@@ -33,7 +33,7 @@ import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue } from './ingestion-queue.ts';
 import { toMemory } from './memory-rows.ts';
-import { createStatements, type Insert, type Query, type Statements } from './memory-statements.ts';
+import { createStatements, type Insert, type Statements } from './memory-statements.ts';
 import { bucketIn, type Names, withBucket } from './names.ts';
 import { openReadReplica, withReadReplica } from './read-replica.ts';
 import { createTableSearch, openLargeUsers, type SearchOptions } from './search-strategy.ts';
@@ -131,14 +131,7 @@ export async function openTables(
     ...createExport(names, run, { model, versions }),
     ...createImport(names, run, { later, audited: audit !== undefined, versions }),
     ...(versions && {
-      versions: createVersions(names, {
-        ...{ run, model, audited: audit !== undefined },
-        byId: (ref, call, textOf) =>
-          inItsShard(ref, call, (located) => {
-            const { text, values } = textOf(located);
-            return { statement: statement(text), values };
-          }),
-      }),
+      versions: createVersions(names, { run, model, audited: audit !== undefined, statement, byId: inItsShard }),
     }),
     ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded), webhooks }),
     freezing: createFreezing(names, run),

@@ -7,7 +7,7 @@ import {
   type VersionStore,
   type WrittenQuery,
 } from '#provider';
-import type { Row, Run } from '../client/connections.ts';
+import type { Query, Row, Run, Statement } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import {
   type Conditions,
@@ -42,21 +42,16 @@ export const toVersion = (row: Row): MemoryVersion => ({
   memory: { ...toMemory(row, null), status: null },
 });
 
-/** A statement and its values. */
-interface Text {
-  readonly text: string;
-  readonly values: readonly unknown[];
-}
-
 interface Options {
   readonly run: Run;
   readonly model: string | null;
   readonly audited: boolean;
+  statement(text: string): Statement;
   /** Runs a statement about one memory. */
-  byId(ref: Ref, call: Call, statement: (ref: Located) => Text): Promise<Row[]>;
+  byId(ref: Ref, call: Call, query: (ref: Located) => Query): Promise<Row[]>;
 }
 
-export function createVersions(names: Names, { run, model, audited, byId }: Options): VersionStore {
+export function createVersions(names: Names, { run, model, audited, statement, byId }: Options): VersionStore {
   const { memories, versions } = names;
   return {
     async list({ ref, before, limit, max_bytes }, call) {
@@ -76,7 +71,7 @@ export function createVersions(names: Names, { run, model, audited, byId }: Opti
         const text = `with found as (${found}) select * from found
            union all select ${columnsOf(names, 'null')}, version, false from ${page} as v where exists (select from found)
            order by current desc, version desc`;
-        return { text, values: where.values };
+        return { statement: statement(text), values: where.values };
       });
       if (!current) return undefined;
       return {
@@ -96,7 +91,7 @@ export function createVersions(names: Names, { run, model, audited, byId }: Opti
           ? `, entry as (${insertChangeEntry(names, where.bind, { action: 'purge', changed: false }, call)})`
           : '';
         const text = `with ${changed}, ${purged}${entry} select (select count(*) from purged)::float8 as purged from changed`;
-        return { text, values: where.values };
+        return { statement: statement(text), values: where.values };
       });
       return row && (row.purged as number);
     },
