@@ -45,7 +45,7 @@ export const hasUse = ({
   untrusted,
 }: {
   grants: readonly string[];
-  untrusted?: boolean | undefined;
+  untrusted?: boolean | null | undefined;
 }): boolean => untrusted !== true || !grants.includes(ADMIN_GRANT);
 export const NO_USE = 'admin:* does nothing for an untrusted key: leave out one of them';
 

@@ -32,7 +32,7 @@ export interface WrittenQuery {
   readonly user_id: string;
   /** Inclusive. */
   readonly since: string;
-  /** `key` of `x-omp-origin`; null: an origin without one. Undefined: any, and versions without an origin. */
+  /** Only versions whose origin has this key; null: whose origin has none. Undefined: all, also those without an origin. */
   readonly key?: string | null | undefined;
   /** Only ids after this one. */
   readonly after?: string | undefined;

@@ -97,10 +97,7 @@ export class Access implements Resources {
     return { user_id: this.mayAccess(user_id) ? user_id : null, memory_id: null, scope };
   }
 
-  /**
-   * The store for changes that bring back what was: they carry this way instead of that of the session. The patch of a restore says
-   * the mark of the version (`stamped`), which is brought back.
-   */
+  /** The store for changes that bring a version back: they carry this way instead of that of the session (`stamped`). */
   through(via: 'restore' | 'rollback', version: number): this['store'] {
     return stamped(this.#store, this.principal, { via, version });
   }

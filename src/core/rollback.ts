@@ -48,8 +48,8 @@ export const isUndone = (write: Write, undone: Undone): boolean =>
   write.origin?.via !== 'rollback' && isMeant(write, undone);
 
 /**
- * Whether a write is of this time and caller. A time that is yet to come says only that it follows one
- * which a file of an import has forged, so it counts as any after `since`.
+ * Whether a write is of this time and caller. A time that is yet to come follows one that an import took from its file. When the write
+ * really happened is not known then, so it counts if it is after `since`.
  */
 function isMeant({ at, origin }: Write, { since, now, until = now, key }: Undone): boolean {
   if (at < since || (at > until && at <= now)) return false;

@@ -131,7 +131,7 @@ const KeyInput = z
       default: false,
     }),
   })
-  .refine((key) => hasUse({ ...key, untrusted: key.untrusted ?? false }), { path: ['grants'], message: NO_USE })
+  .refine(hasUse, { path: ['grants'], message: NO_USE })
   .meta({ id: 'NewKey' });
 
 /** Throws `invalid_request` if the name exists. */
