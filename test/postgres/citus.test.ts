@@ -198,9 +198,10 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     await change(distributed, 'three');
     expect(await contentsOf(distributed)).toEqual(['three', 'two', 'one']);
     // As the version before left the tables.
-    const { memories, versions, migrations } = store.names;
+    const { memories, versions, apiKeys, migrations } = store.names;
     await store.sql(`drop table ${versions}`);
     await store.sql(`alter table ${memories} drop column version`);
+    await store.sql(`alter table ${apiKeys} drop column untrusted`);
     await store.sql(`delete from ${migrations} where version > 10`);
     const upgraded = await open({ options: { distributed: 'off' } });
     await change(upgraded, 'four');
