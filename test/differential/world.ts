@@ -53,6 +53,29 @@ export const openModel = (): Promise<WorldStore> =>
     openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'vector', ...more }),
   );
 
+/** What a rollback does to memories, and its own entry. */
+const ROLLBACK_ACTIONS: ReadonlySet<string> = new Set(['delete', 'update', 'rollback']);
+
+/**
+ * The entries, newest first, with those around a rollback sorted: each store undoes memories in its own order, and the entries of a page
+ * and of the next may have the same time. Where the page of the audit log ends amid them, they are left out.
+ */
+const rollbacksSorted = <Entry extends { readonly action: string }>(
+  entries: readonly Entry[],
+  limit = 100,
+): Entry[] => {
+  const ofRollback = (entry: Entry | undefined) => entry !== undefined && ROLLBACK_ACTIONS.has(entry.action);
+  const sorted: Entry[] = [];
+  for (let start = 0, end = 0; start < entries.length; start = end) {
+    do end++;
+    while (ofRollback(entries[start]) && ofRollback(entries[end]));
+    const run = entries.slice(start, end);
+    if (!run.some(({ action }) => action === 'rollback')) sorted.push(...run);
+    else if (end < limit) sorted.push(...run.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)));
+  }
+  return sorted;
+};
+
 /** An answer in terms that mean the same in every store: records by number, no ids, no times. */
 export interface Answer {
   readonly status: number;
@@ -180,7 +203,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
     };
 
   /** Each entry without its time and its request; a record by its number. */
-  const entered = ({ action, app, memory_id, scope, outcome }: WireAuditEntry): object => ({
+  const entered = ({ action, app, memory_id, scope, outcome }: WireAuditEntry) => ({
     action,
     app,
     scope,
@@ -364,7 +387,9 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
         const { user, since, app, limit } = wanted;
         const named = app === undefined ? undefined : appOf(app);
         const query: Query = { user_id: userOf(user), since: moment(since), app: named, limit };
-        return answer<WireAudit>(await client.ask('/audit', query), ({ entries }) => entries.map(entered));
+        return answer<WireAudit>(await client.ask('/audit', query), ({ entries }) =>
+          rollbacksSorted(entries.map(entered), limit),
+        );
       }
     }
   };
