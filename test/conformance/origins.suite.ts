@@ -187,6 +187,15 @@ export const originsSuite = (subject: GetSubject, admit: Admit) =>
       for (const current of ['true', 'false']) expect(await list({ current, untrusted: 'false' })).toEqual([fact.id]);
     });
 
+    test('[Decision 54] a trusted change of a marked text ends what it superseded', async (need) => {
+      need('update', 'supersession', 'extensions');
+      const { editor, crawler, user_id } = callers();
+      const { id } = await crawler.add({ user_id, content: 'tea poison', supersedes: ['a fact'] });
+      expect((await editor.update(id, { tags: ['read'] })).supersedes).toEqual(['a fact']);
+      expect((await editor.update(id, { content: 'tea' })).supersedes).toEqual([]);
+      expect((await editor.get(id)).supersedes).toEqual([]);
+    });
+
     test('[Decision 54] a search ranks by the same rule', async (need) => {
       need('search', 'supersession', 'extensions');
       const { editor, crawler, user_id } = callers();

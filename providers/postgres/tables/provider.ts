@@ -99,7 +99,7 @@ export async function openTables(
     get,
     async update({ ref, vector, ...request }, call) {
       const current = requireVersion(request.current ?? (await get(ref, call)), ref);
-      const patch = request.current ? request.patch : current && effectivePatch(current, request.patch);
+      const patch = current && effectivePatch(current, request.patch);
       if (!current || !patch) {
         if (current) await recordUnchanged(current, call);
         return current;
