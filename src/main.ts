@@ -66,10 +66,16 @@ async function start(flags: Flags): Promise<void> {
     for (const warning of warnings) log.warn(warning);
     const gateway = await runUntilSignal((stopped) => serve(config, log, stopped), log);
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
+    const url = `http://${address}:${gateway.port}`;
+    if (terminal.stdout.isTTY) {
+      const { welcomeText } = await import('./cli/welcome.ts');
+      terminal.stdout.write(welcomeText({ ...gateway, version: version(), url }, config));
+      return;
+    }
     const access = gateway.open ? 'open: no key is needed' : 'closed: a key is needed';
     log.info(
       { provider: gateway.provider, search: gateway.search },
-      `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
+      `omp-gateway ${version()} listens on ${url} (${access})`,
     );
   } catch (error) {
     fail(explainError(error));
