@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import type { Arguments, Flags } from './cli/arguments.ts';
+import type { OpenStore } from './cli/mcp.ts';
 import type { MoveCommand } from './cli/move-arguments.ts';
 import { explainError, report, type Terminal, terminalOf } from './cli/terminal.ts';
 
@@ -11,7 +12,9 @@ const COMMANDS = {
   hooks: async () => (await import('./cli/hooks.ts')).runHooks,
   keys: async () => (await import('./cli/keys.ts')).runKeys,
   mcp: async () => {
-    const [{ runMcp }, { openStore }] = await Promise.all([import('./cli/mcp.ts'), import('./serve.ts')]);
+    const { runMcp } = await import('./cli/mcp.ts');
+    // It answers its client before it has loaded the store.
+    const openStore: OpenStore = async (...args) => (await import('./serve.ts')).openStore(...args);
     return (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore);
   },
   export: async () => moveCommand('export'),
@@ -66,10 +69,16 @@ async function start(flags: Flags): Promise<void> {
     for (const warning of warnings) log.warn(warning);
     const gateway = await runUntilSignal((stopped) => serve(config, log, stopped), log);
     const address = gateway.host.includes(':') ? `[${gateway.host}]` : gateway.host;
+    const url = `http://${address}:${gateway.port}`;
+    if (terminal.stdout.isTTY) {
+      const { welcomeText } = await import('./cli/welcome.ts');
+      terminal.stdout.write(welcomeText({ ...gateway, version: version(), url }, config));
+      return;
+    }
     const access = gateway.open ? 'open: no key is needed' : 'closed: a key is needed';
     log.info(
       { provider: gateway.provider, search: gateway.search },
-      `omp-gateway ${version()} listens on http://${address}:${gateway.port} (${access})`,
+      `omp-gateway ${version()} listens on ${url} (${access})`,
     );
   } catch (error) {
     fail(explainError(error));

@@ -2,13 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Call, type Log, OmpError } from '#contract';
+import { Call, type Log, OmpError, VERBS } from '#contract';
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import type { Config } from '../config/settings.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { DEFAULT_TOOLS } from '../mcp/names.ts';
 import { overHttp, remoteCapabilities } from '../mcp/over-http.ts';
+import type { Supported } from '../mcp/server.ts';
+import { type OpenedStore, shareStore } from '../mcp/shared-store.ts';
 import { inProcess, type UserMemories } from '../mcp/tools.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
@@ -20,8 +22,8 @@ export const MCP_USAGE = `Usage: omp-gateway mcp [--url URL] [--user USER] [opti
 Serves the memories of one user as tools of an agent: the Model Context Protocol
 over standard input and output, for clients that start their servers. With a
 URL it asks that gateway; without, it opens the configured store itself, by
-default the embedded Postgres in ~/.omp. (The embedded Postgres belongs to one
-process: for several clients, start a gateway and give its URL.)
+default the embedded Postgres in ~/.omp. Several clients on this machine share
+it: the first one opens it, and when that one ends, another does.
 
 Options:
   --url URL           The gateway (OMP_URL). Its key, if it needs one: OMP_KEY
@@ -38,10 +40,10 @@ const OPTIONS = { ...COMMON_OPTIONS, url: { type: 'string' }, user: { type: 'str
 export type OpenStore = (config: Config, log: Log) => Promise<{ readonly gate: Gate; close(): Promise<void> }>;
 
 /** The memories of the tools, and what to close at the end. */
-interface Opened {
+interface Reached {
   readonly memories: UserMemories;
-  readonly verbs: readonly string[];
-  readonly features: Readonly<Record<string, unknown>>;
+  /** Never rejects. */
+  readonly supported: Promise<Supported>;
   close(): Promise<void>;
 }
 
@@ -58,16 +60,17 @@ export const runMcp = (argv: readonly string[], terminal: Terminal, openStore: O
     const url = values.url ?? OMP_URL;
     const user_id = values.user ?? (OMP_USER_ID || userInfo().username);
     if (url && !/^https?:\/\//.test(url)) throw new ConfigError(['--url must be an http:// or https:// URL']);
-    const opened = url
-      ? await remote({ url, key: key || undefined, user_id, timeout_ms: config.request_timeout_ms }, log)
-      : await local(config, user_id, await openStore(config, log));
+    // Before anything else: a client gives up that waits for its first answer.
+    const { serveTools } = await import('../mcp/stdio.ts');
+    const { memories, supported, close } = url
+      ? remote({ url, key: key || undefined, user_id, timeout_ms: config.request_timeout_ms }, log)
+      : local(config, user_id, openStore, log);
     try {
-      const { serveTools } = await import('../mcp/stdio.ts');
-      const caller = { memories: () => opened.memories, toError: (thrown: unknown) => shown(thrown, log) };
+      const caller = { memories: () => memories, toError: (thrown: unknown) => shown(thrown, log) };
       const { tools = DEFAULT_TOOLS } = config.mcp;
-      await serveTools({ tools, ...opened }, caller, ({ message }) => log.warn({}, message));
+      await serveTools({ tools, supported }, caller, ({ message }) => log.warn({}, message));
     } finally {
-      await opened.close();
+      await close();
     }
     return 0;
   });
@@ -76,25 +79,58 @@ export const runMcp = (argv: readonly string[], terminal: Terminal, openStore: O
 const withHome = (env: Environment, flags: Flags): Environment =>
   env.OMP_CONFIG || flags.config || env.OMP_DATA_DIR ? env : { ...env, OMP_DATA_DIR: join(homedir(), '.omp') };
 
-async function remote(options: Parameters<typeof overHttp>[0], log: Log): Promise<Opened> {
+/** What is offered while nothing else is known. */
+const EVERYTHING: Supported = { verbs: VERBS, features: {} };
+
+function remote(options: Parameters<typeof overHttp>[0], log: Log): Reached {
   // The gateway may start later.
-  const { verbs, features } = await remoteCapabilities(options).catch((error: Error) => {
+  const supported = remoteCapabilities(options).catch((error: Error) => {
     log.warn({}, `${options.url} does not answer yet (${error.message}); all tools are offered`);
-    return { verbs: ['add', 'search', 'get', 'update', 'delete', 'list', 'context'], features: {} };
+    return EVERYTHING;
   });
-  return { memories: overHttp(options), verbs, features, close: async () => {} };
+  return { memories: overHttp(options), supported, close: async () => {} };
 }
 
-async function local(config: Config, user_id: string, store: Awaited<ReturnType<OpenStore>>): Promise<Opened> {
-  const { gate, close } = store;
-  const principal: Principal = { id: 'mcp', app: 'omp-gateway mcp', users: [user_id], grants: ALL_GRANTS };
-  const callOf = (cancelled: AbortSignal): Call => {
+/** Opens the store meanwhile; calls wait for it. */
+function local(config: Config, user_id: string, openStore: OpenStore, log: Log): Reached {
+  const isEmbedded = config.provider === 'postgres' && config.postgres.url === undefined;
+  const store = shareStore({
+    // Other stores take several processes.
+    data_dir: isEmbedded ? config.data_dir : undefined,
+    open: () => openMemories(config, openStore, log),
+    toError: (thrown) => shown(thrown, log),
+    max_bytes: config.max_request_bytes,
+    idempotent: config.stores.length === 0,
+  });
+  const opened = store.ready().then(
+    ({ supported = EVERYTHING }) => supported,
+    (error: unknown) => {
+      log.error({}, explainError(error));
+      return EVERYTHING;
+    },
+  );
+  const features = { versions: config.versions.keep === 'on' };
+  const supported = isEmbedded ? Promise.resolve({ verbs: VERBS, features }) : opened;
+  return { memories: store.memoriesOf(user_id), supported, close: store.close };
+}
+
+async function openMemories(config: Config, openStore: OpenStore, log: Log): Promise<OpenedStore> {
+  const { gate, close } = await openStore(config, log).catch((cause: Error) => {
+    // The agent and its store belong to one person.
+    throw new OmpError('provider_error', `the memories cannot be opened: ${cause.message}`, { cause: cause.cause });
+  });
+  const callOf = (principal: Principal) => (cancelled: AbortSignal) => {
     const signal = AbortSignal.any([cancelled, AbortSignal.timeout(config.request_timeout_ms)]);
     return new Call(randomUUID(), principal, signal);
   };
-  const memories = inProcess({ session: gate.session(principal, 'mcp'), user_id, callOf });
-  const { verbs, features } = gate.description;
-  return { memories, verbs, features, close };
+  return {
+    memoriesOf(user_id) {
+      const principal: Principal = { id: 'mcp', app: 'omp-gateway mcp', users: [user_id], grants: ALL_GRANTS };
+      return inProcess({ session: gate.session(principal, 'mcp'), user_id, callOf: callOf(principal) });
+    },
+    supported: gate.description,
+    close,
+  };
 }
 
 /** The error that the agent gets; causes go to standard error. */

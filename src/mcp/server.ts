@@ -19,12 +19,15 @@ import { noting, TOOLS } from './tools.ts';
 /** Read once: over HTTP, each request makes a server. */
 const VERSION = version();
 
-export interface McpServerOptions {
-  /** The tools that agents may use; those whose verb is not supported are left out. */
-  readonly tools: readonly ToolName[];
-  /** From the capability document: names of the supported verbs, and features. */
+/** From the capability document: names of the supported verbs, and features. */
+export interface Supported {
   readonly verbs: readonly string[];
   readonly features: Readonly<Record<string, unknown>>;
+}
+
+export interface McpServerOptions extends Supported {
+  /** The tools that agents may use; those whose verb is not supported are left out. */
+  readonly tools: readonly ToolName[];
 }
 
 const INSTRUCTIONS = `Long-term memory of one user.
@@ -37,12 +40,15 @@ const MAX_NAME = 100;
 /** Source of memories whose agent did not say its name. */
 const UNKNOWN_APP = 'mcp';
 
-/** A server with the tools, the prompt and the resource, for one caller. */
-export function createServer({ tools, verbs, features }: McpServerOptions, caller: ToolCaller): McpServer {
-  const server = new ServerOfShortErrors(
+/** A server that answers `initialize`, and offers nothing yet. */
+export const createServer = (): McpServer =>
+  new ServerOfOurs(
     { name: 'omp-gateway', title: 'Memory', version: VERSION },
     { instructions: INSTRUCTIONS, capabilities: UNCHANGING },
   );
+
+/** Adds the tools, the prompt and the resource, for one caller, before the first request for one of them. */
+export function offer(server: McpServer, { tools, verbs, features }: McpServerOptions, caller: ToolCaller): McpServer {
   for (const name of tools) {
     const { title, description: what, withVersions, verb, input, output, hints, run } = TOOLS[name];
     if (!verbs.includes(verb.name)) continue;
@@ -84,13 +90,17 @@ const withNote = (text: string, leftOut: LeftOut): string => {
   return stores.length > 0 ? `${text}\n(Incomplete: without the memories of ${stores.join(', ')}.)` : text;
 };
 
-/** The SDK's errors name every wrong value of a message, or quote it: only their beginning is sent. */
-class ServerOfShortErrors extends McpServer {
+class ServerOfOurs extends McpServer {
+  /** The SDK's errors name every wrong value of a message, or quote it: only their beginning is sent. */
   override connect(transport: Transport): Promise<void> {
     const send = transport.send.bind(transport);
     transport.send = (message, options) => send(shorten(message), options);
     return super.connect(transport);
   }
+  /** What is offered once the client is connected, it has not seen before. */
+  override sendToolListChanged(): void {}
+  override sendPromptListChanged(): void {}
+  override sendResourceListChanged(): void {}
 }
 
 function shorten(message: JSONRPCMessage): JSONRPCMessage {
@@ -162,7 +172,7 @@ async function orProtocolError<Result>(caller: ToolCaller, work: () => Promise<R
 /** MCP over HTTP, without sessions: every request gets a server of its own (all revisions that the SDK speaks). */
 export function createHandler(options: McpServerOptions, onerror: (error: Error) => void) {
   const handler = createMcpHandler(
-    ({ authInfo }) => createServer(options, authInfo?.extra?.caller as ToolCaller),
+    ({ authInfo }) => offer(createServer(), options, authInfo?.extra?.caller as ToolCaller),
     // Nothing here changes, so there is nothing to subscribe to.
     { maxSubscriptions: 0, keepAliveMs: 0, onerror },
   );

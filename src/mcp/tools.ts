@@ -56,7 +56,7 @@ function leftOutOf(output: unknown): LeftOut {
 
 /** The input with the user that the tools act for, whatever the agent sent. */
 export function forUser({ name }: Pick<Verb, 'name'>, input: object, user_id: string): object {
-  if (name === 'add') return { memory: { ...(input as { memory: object }).memory, user_id } };
+  if (name === 'add') return { ...input, memory: { ...(input as { memory: object }).memory, user_id } };
   return { ...input, user_id: name === 'search' ? [user_id] : user_id };
 }
 

@@ -12,7 +12,7 @@ export interface Example {
 }
 
 const isRunnable = ({ language, code }: Block): boolean =>
-  language === 'sh' && /^(?:curl|node dist\/src\/main\.js keys) /m.test(code);
+  language === 'sh' && /^(?:curl|omp-gateway keys) /m.test(code);
 
 /** The runnable blocks of a document; a `json` block directly after one is its answer. */
 export function examplesIn(text: string): Example[] {
@@ -28,6 +28,8 @@ export function examplesIn(text: string): Example[] {
 export function shellFor(url: string, dataDir: string) {
   const bin = mkdtempSync(join(tmpdir(), 'omp-examples-'));
   writeFileSync(join(bin, 'curl'), `#!/bin/sh\nexec node ${join(ROOT, 'test/docs/curl.mjs')} "$@"\n`, { mode: 0o755 });
+  const command = `#!/bin/sh\nexec node ${join(ROOT, 'dist/src/main.js')} "$@"\n`;
+  writeFileSync(join(bin, 'omp-gateway'), command, { mode: 0o755 });
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}`, OMP_EXAMPLE_URL: url, OMP_DATA_DIR: dataDir };
   return async ({ code, answer }: Example): Promise<string> => {
     const strict = answer === undefined ? { OMP_EXAMPLE_STRICT: '1' } : {};

@@ -37,6 +37,14 @@ describe.each(DOCUMENTS)('%s', (file) => {
     expect(pathsIn(text).filter((path) => !exists(path))).toEqual([]);
   });
 
+  // Where the package is a dependency, npx finds it; in a container there is no command.
+  it('calls the program by its name, omp-gateway', () => {
+    const inProject = /^(?:docs\/providers|examples\/provider-chroma\/.*)\.md$/.test(file);
+    const others = text.split('\n').filter((line) => /dist\/src\/main\.js|npx omp-gateway/.test(line));
+    const allowed = (line: string) => /\bexec\b|^container it is/.test(line) || (inProject && line.includes('npx'));
+    expect(others.filter((line) => !allowed(line))).toEqual([]);
+  });
+
   it('names only npm scripts that exist', () => {
     const named = [...text.matchAll(/\bnpm (?:run ([\w:-]+)|(test|start)\b)/g)].map(
       ([, run, short]) => run ?? short ?? '',

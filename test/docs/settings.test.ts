@@ -39,6 +39,7 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE|NODE_EXTRA_CA_CERTS)$/,
   'the chat in docs/integrations/client.md': /^(GATEWAY_(URL|KEY)|MODEL_(URL|KEY))$/,
   'the SDK in docs/integrations/anthropic-memory-tool.md': /^ANTHROPIC_API_KEY$/,
+  "mem0's client": /^MEM0_TELEMETRY$/,
   "Chroma's client": /^CHROMA_(TENANT|DATABASE)$/,
   'omp-gateway migrate and verify': /^OMP_(FROM|TO)_KEY$/,
   'omp-gateway import of sessions': /^GEMINI_CLI_HOME$/,

@@ -88,13 +88,19 @@ describe('standard output', () => {
     OMP_SEARCH_MODE: 'keyword',
   });
 
-  test('that is a terminal gets readable lines, the last one included', async ({ skip }) => {
+  test('that is a terminal gets what a person wants next, then readable lines, the last one included', async ({
+    skip,
+  }) => {
     skip(!HAS_SCRIPT, 'script of util-linux is not installed');
     const folder = temporaryFolder();
     const command = `exec "${process.execPath}" "${MAIN}"`;
     const child = spawn('script', ['-qec', command, '/dev/null'], { env: environment(folder), cwd: folder });
-    const { output, ended } = watch(child);
-    const [, url = ''] = await output(/listens on (http:\/\/[\d.:]+)/);
+    const { output, ended, printed } = watch(child);
+    const [, url = ''] = await output(/Address +(http:\/\/[\d.:]+)[\s\S]*Ctrl-C/);
+    expect(printed()).toContain(`Console  ${url}/console/`);
+    expect(printed()).toContain('Data     in memory');
+    expect(printed()).toMatch(/Access +open: no key is needed/);
+    expect(printed()).toContain(`MCP      claude mcp add --transport http memory ${url}/mcp/`);
     await fetch(`${url}/memories/some-id`);
     const [line] = await output(/\n[^\n]*request[^\n]*\n/);
     expect(line).toMatch(/\d\d:\d\d:\d\d/);

@@ -1,10 +1,14 @@
-import { resolve } from 'node:path';
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { join, resolve } from 'node:path';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { callTool, connect, type Mode, REVISIONS, toolError } from '../mcp/client.ts';
+import { eventually } from '../support/eventually.ts';
 import type { WireContext, WireMemory, WirePage } from '../support/wire.ts';
 import { dataFolder, runProgram, startGateway } from './gateway.ts';
 
@@ -28,7 +32,15 @@ async function start(env: Record<string, string>, args: readonly string[] = [], 
   client.onerror = ({ message }) => strange.push(message);
   onTestFinished(() => client.close());
   await client.connect(transport, { timeout: 600_000 });
-  return { client, strange, stderr: () => stderr };
+  /** Resolves when the process has ended. */
+  const kill = async () => {
+    const closed = new Promise<void>((done) => {
+      client.onclose = done;
+    });
+    process.kill(transport.pid as number, 'SIGKILL');
+    await closed;
+  };
+  return { client, strange, stderr: () => stderr, pid: transport.pid as number, kill };
 }
 
 describe('[Decision 45] omp-gateway mcp without a URL', () => {
@@ -60,13 +72,31 @@ describe('[Decision 45] omp-gateway mcp without a URL', () => {
     expect((await callTool<WirePage>(client, 'list_memories')).items).toEqual([]);
   });
 
-  it('says on standard error that another process has the store', async () => {
+  it('answers its client before the store is open, and says at each call that it cannot be opened', async () => {
     const folder = await dataFolder();
-    await startGateway({ env: { OMP_DATA_DIR: folder } });
-    const env = { ...KEYWORDS, OMP_DATA_DIR: folder };
-    const { status, stdout, stderr } = await runProgram({ args: ['mcp'], env });
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toMatch(/is in use by another omp-gateway/);
+    const { stop } = await startGateway({ env: { OMP_DATA_DIR: folder } });
+    const { client, stderr } = await start({ ...KEYWORDS, OMP_DATA_DIR: folder }, ['--user', 'ana']);
+    expect((await client.listTools()).tools).toHaveLength(7);
+    const { code, message } = await toolError(client, 'list_memories');
+    expect(code).toBe('provider_error');
+    expect(message).toMatch(/cannot be opened: .* is in use by another omp-gateway/);
+    expect(stderr()).toMatch(/is in use by another omp-gateway/);
+    await stop();
+    expect((await callTool<WirePage>(client, 'list_memories')).items).toEqual([]);
+  });
+
+  it('answers initialize while a server does not answer, and lists the tools once it does', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const sockets: Socket[] = [];
+    silent.on('connection', (socket) => sockets.push(socket.on('error', () => {})));
+    const { port } = silent.address() as AddressInfo;
+    const { client } = await start({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x`, ...KEYWORDS }, [], 'legacy');
+    const listing = client.listTools();
+    await eventually(() => expect(sockets).not.toEqual([]));
+    silent.close();
+    for (const socket of sockets) socket.destroy();
+    expect((await listing).tools).toHaveLength(7);
   });
 
   it('says what is wrong with its arguments', async () => {
@@ -78,6 +108,74 @@ describe('[Decision 45] omp-gateway mcp without a URL', () => {
       expect([ending.status, ending.stdout]).toEqual([status, '']);
       expect(ending.stderr).toMatch(message);
     }
+  });
+});
+
+describe('[Decision 45] several omp-gateway mcp on one data folder', () => {
+  it('share the store, each for its own user, with the same tools as /mcp', async () => {
+    const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder() };
+    const first = await start(env, ['--user', 'ana']);
+    const second = await start(env, ['--user', 'ana']);
+    const other = await start(env, ['--user', 'ben']);
+    const added = await callTool<WireMemory>(first.client, 'add_memory', { content: 'drinks green tea' });
+    expect(await callTool(second.client, 'get_memory', { id: added.id })).toEqual(added);
+    const mine = await callTool<WireMemory>(second.client, 'add_memory', { content: 'likes cake' });
+    expect((await callTool<WirePage>(first.client, 'list_memories')).items).toEqual([mine, added]);
+    expect((await callTool<WirePage>(other.client, 'list_memories')).items).toEqual([]);
+    expect(await toolError(other.client, 'delete_memory', { id: added.id })).toEqual(
+      await toolError(first.client, 'delete_memory', { id: 'mem_of_nobody' }),
+    );
+    const mode = (path: string) => (statSync(join(env.OMP_DATA_DIR, 'mcp', path)).mode & 0o777).toString(8);
+    expect(['.', 'socket', 'lock'].map(mode)).toEqual(['700', '600', '600']);
+    for (const { strange, stderr } of [first, second, other]) expect([strange, stderr()]).toEqual([[], '']);
+
+    for (const client of [first.client, second.client]) await client.close();
+    expect((await callTool<WirePage>(other.client, 'list_memories')).items).toEqual([]);
+    const { url } = await startGateway({ env: { ...KEYWORDS, OMP_PROVIDER: 'memory' } });
+    expect(await other.client.listTools()).toEqual(await (await connect(`${url}/mcp`)).listTools());
+  });
+
+  it('answers its client while the process that has the store does not answer', async () => {
+    const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder() };
+    const first = await start(env, ['--user', 'ana']);
+    const { id } = await callTool<WireMemory>(first.client, 'add_memory', { content: 'drinks green tea' });
+    process.kill(first.pid, 'SIGSTOP');
+    const second = await start(env, ['--user', 'ana']);
+    expect((await second.client.listTools()).tools).toHaveLength(7);
+    const reading = callTool(second.client, 'get_memory', { id });
+    await first.kill();
+    expect(await reading).toMatchObject({ id });
+  });
+
+  it('lose nothing that was acknowledged, and store nothing twice, when the one with the store is killed again and again', async () => {
+    const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder() };
+    const acknowledged: string[] = [];
+    let running = [await start(env, ['--user', 'ana'])];
+    for (let round = 0; round < 3; round++) {
+      const others = await Promise.all([start(env, ['--user', 'ana']), start(env, ['--user', 'ana'])]);
+      const [owner, ...rest] = running;
+      const writers = others.map(async ({ client }, writer) => {
+        for (let i = 0; i < 20; i++) {
+          const content = `${round}.${writer}.${i}`;
+          acknowledged.push((await callTool<WireMemory>(client, 'add_memory', { content })).content);
+          if (writer === 0 && i === 10) await owner?.kill();
+        }
+      });
+      await Promise.all(writers);
+      await Promise.all(rest.map(({ kill }) => kill()));
+      running = others;
+    }
+    const [last] = running;
+    const stored: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page: WirePage = await callTool(last?.client as Client, 'list_memories', {
+        limit: 50,
+        ...(cursor && { cursor }),
+      });
+      stored.push(...page.items.map(({ content }) => content));
+      cursor = page.next_cursor;
+    }
+    expect(stored.sort()).toEqual(acknowledged.sort());
   });
 });
 

@@ -1,0 +1,97 @@
+import { cpSync, readFileSync } from 'node:fs';
+import { join, posix, resolve } from 'node:path';
+
+// The pages of docs/ as they are: the repository and the site show the same ones, with the same links.
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const DOCS = join(ROOT, 'docs');
+const START = readFileSync(join(DOCS, 'README.md'), 'utf8');
+
+/** Files outside of docs/ that pages link to: the site has copies of them. */
+const files = new Set();
+
+/** The anchor that GitHub gives a heading. */
+const slugify = (heading) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+    .replaceAll(' ', '-');
+
+/** Where a link of a page leads on the site. */
+function onSite(href, page) {
+  if (/^(?:[a-z]+:|#)/.test(href)) return href;
+  const [path = '', anchor] = href.split('#');
+  const file = posix.join('docs', posix.dirname(page), path);
+  const hash = anchor === undefined ? '' : `#${anchor}`;
+  if (file.startsWith('docs/')) return path.replace(/(^|\/)README\.md$/, '$1index.md') + hash;
+  files.add(file);
+  return `/files/${copyOf(file)}${hash}`;
+}
+
+/** A Markdown file outside of docs/ is shown as text. */
+const copyOf = (file) => file.replace(/\.md$/, '.txt');
+
+function linksOnSite(md) {
+  md.core.ruler.push('links-on-site', ({ tokens, env }) => {
+    for (const { children } of tokens) {
+      for (const token of children ?? []) {
+        const href = token.attrGet('href');
+        if (href) token.attrSet('href', onSite(href, env.relativePath.replace(/index\.md$/, 'README.md')));
+      }
+    }
+  });
+}
+
+/** The tables of the start page, one group each: `| Group | |`, then rows that begin with a link, or hold several. */
+function sidebar() {
+  return START.split(/\n\n/)
+    .filter((block) => block.startsWith('| '))
+    .map((table) => {
+      const [head, , ...rows] = table.split('\n');
+      const items = rows.flatMap((row) => [
+        ...row
+          .split(' | ')
+          .slice(0, /^\| \[/.test(row) ? 1 : 2)
+          .join()
+          .matchAll(/\[([^\]]+)\]\(([^)]+)\)/g),
+      ]);
+      return {
+        text: head.split('|')[1].trim(),
+        items: items.map(([, text, path]) => ({
+          text,
+          link: `/${path.replace(/README\.md$/, '').replace(/\.md$/, '')}`,
+        })),
+      };
+    });
+}
+
+/** The pages lie outside of this folder, in which Vue is installed; what is made of them does not. */
+const vueOfSite = {
+  name: 'vue-of-site',
+  enforce: 'pre',
+  resolveId: (id, _importer, { ssr }) => (ssr && /^vue(?:$|\/)/.test(id) ? { id, external: true } : null),
+};
+
+export default {
+  title: 'omp-gateway',
+  description: 'The Open Memory Protocol in front of the vector database you already have',
+  srcDir: '../docs',
+  cacheDir: 'node_modules/.vitepress',
+  cleanUrls: true,
+  rewrites: (page) => page.replace(/README\.md$/, 'index.md'),
+  markdown: {
+    // Braces in a heading are part of a path.
+    attrs: { disable: true },
+    anchor: { slugify },
+    config: linksOnSite,
+  },
+  vite: { plugins: [vueOfSite] },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    sidebar: sidebar(),
+  },
+  buildEnd({ outDir }) {
+    for (const file of files) cpSync(join(ROOT, file), join(outDir, 'files', copyOf(file)), { recursive: true });
+  },
+};
