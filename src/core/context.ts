@@ -38,8 +38,8 @@ const thread = openThread<LinesRequest, Lines>(
 );
 
 /**
- * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not current among the hits, or
- * that are too long.
+ * The best hits as numbered lines in a fence, within the budget, with citations in the order of the lines. Leaves out memories that
+ * are not current among the hits, or that are too long.
  */
 export async function toContext(
   hits: readonly SearchHit[],
@@ -56,8 +56,8 @@ export async function toContext(
   });
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
   const memories = candidates.map(({ memory }) => {
-    const { content, created_at, source } = memory;
-    return { content, created_at, source, untrusted: isUntrusted(memory) };
+    const { id, user_id, content, created_at, valid_from, source } = memory;
+    return { id, user_id, content, created_at, valid_from, source, untrusted: isUntrusted(memory) };
   });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {

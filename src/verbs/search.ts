@@ -215,7 +215,7 @@ export const context = verb({
       .looseObject({
         text: z.string().meta({
           description:
-            'Numbered lines in a fence, best first, each with its day and source; empty if no memory matches.',
+            'Numbered lines in a fence, best first, with day and source; parts of a conversation stand together, in its order. Empty if no memory matches.',
         }),
         citations: z
           .array(z.looseObject({ memory_id: z.string(), score }))
