@@ -8,6 +8,7 @@ import {
   type MemoryPatch,
   type NewMemory,
   OmpError,
+  type Times,
   type Written,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
@@ -390,7 +391,7 @@ export const list = verb({
   input: ListInput,
   needs: ['list'],
   async run({ cursor, limit, tag, current, origin, untrusted, ...filters }, access, call) {
-    if (!access.store.capabilities.temporal) rejectTimes(filters);
+    requireTimes(access, filters, 'temporal');
     const written = writtenOf(access, origin, untrusted);
     const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined({ ...filters, written }) };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
@@ -463,15 +464,16 @@ export async function listAllowed(
   });
 }
 
-function rejectTimes({
-  since,
-  until,
-}: {
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-}): void {
-  for (const [name, value] of Object.entries({ since, until })) {
-    const message = `${name}: the provider stores no creation times (features.temporal is false)`;
-    if (value !== undefined) throw new OmpError('unsupported_capability', message);
+/** Throws `unsupported_capability` if the store cannot filter by the times that are given. */
+export function requireTimes(
+  { store: { name, capabilities } }: Access,
+  { since, until }: Times,
+  capability: 'temporal' | 'temporal_search',
+): void {
+  if (capabilities[capability]) return;
+  for (const [field, value] of Object.entries({ since, until })) {
+    const reason = capability === 'temporal' ? 'stores no creation times' : 'cannot search by time';
+    const message = `${field}: the provider ${reason} (features.${capability} is false)`;
+    if (value !== undefined) throw new OmpError('unsupported_capability', message, { provider: name });
   }
 }

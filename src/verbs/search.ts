@@ -13,6 +13,7 @@ import {
   optional,
   originFilter,
   query,
+  queryDate,
   scopePrefix,
   score,
   share,
@@ -23,8 +24,8 @@ import {
   userIds,
   wholeNumber,
 } from './fields.ts';
-import { type CallerQuery, withTrust, writtenOf } from './memories.ts';
-import { MemoryFields, memoryExample, toWire } from './memory.ts';
+import { type CallerQuery, requireTimes, withTrust, writtenOf } from './memories.ts';
+import { MemoryFields, memoryExample, toWire, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 
 /** A search of one user or of several (Decision 40). */
@@ -74,6 +75,8 @@ const SearchInput = z.object({
   }),
   explain: trueOrFalse.meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: share.meta({ description: 'Omits results with a lower score.', type: 'number', minimum: 0, maximum: 1 }),
+  since: queryDate.optional(),
+  until: queryDate.optional(),
   origin: originFilter.optional(),
   untrusted,
 });
@@ -86,7 +89,9 @@ export const search = verb({
   input: SearchInput,
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ q: text, user_id, scope, limit, current, explain, min_score = 0, origin, untrusted }, access, call) {
+  async run(input, access, call) {
+    const { q: text, user_id, scope, limit, current, explain, min_score = 0, since, until, origin, untrusted } = input;
+    requireTimes(access, { since, until }, 'temporal_search');
     const written = writtenOf(access, origin, untrusted);
     const query = {
       user_id,
@@ -94,7 +99,7 @@ export const search = verb({
       tags: [],
       ...(scope !== undefined && { scope }),
       ...(explain && { explain }),
-      ...(written && { written }),
+      ...withoutUndefined({ since, until, written }),
     };
     const { capabilities, mounts } = access.store;
     const isFiltered = current || (untrusted === false && (mounts || !capabilities.origins));
@@ -172,6 +177,8 @@ const ContextInput = z
     min_score: optional(z.number().min(0, 'must be at least 0').max(1, 'must be at most 1')).meta({
       description: 'Omits memories with a lower score; default 0.1 with vector search, else 0.',
     }),
+    since: optional(queryDate),
+    until: optional(queryDate),
     origin: optional(originFilter),
     untrusted: optional(z.boolean()).meta({
       description: 'Whether the context may have memories of untrusted keys, each with `[untrusted]` before its text.',
@@ -189,8 +196,11 @@ export const context = verb({
   body: { example: { query: 'which package manager does the user prefer?', user_id: 'u1', token_budget: 500 } },
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ query: text, user_id, scope, token_budget, min_score, origin, untrusted: asked }, access, call) {
-    const untrusted = asked ?? false;
+  async run(input, access, call) {
+    const { query: text, user_id, scope, token_budget, min_score, origin } = input;
+    const untrusted = input.untrusted ?? false;
+    const times = { since: input.since ?? undefined, until: input.until ?? undefined };
+    requireTimes(access, times, 'temporal_search');
     const written = writtenOf(access, origin ?? undefined, untrusted);
     const budget = token_budget ?? DEFAULT_TOKEN_BUDGET;
     const query = {
@@ -199,7 +209,7 @@ export const context = verb({
       tags: [],
       ...(scope != null && { scope }),
       max_content_bytes: budget * BYTES_PER_TOKEN,
-      ...(written && { written }),
+      ...withoutUndefined({ ...times, written }),
     };
     const { items } = await searchAllowed(access, { limit: candidatesOf(access), ...query }, call);
     const least = min_score ?? (access.store.capabilities.vector_search ? MIN_SIMILARITY : 0);

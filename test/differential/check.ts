@@ -37,6 +37,7 @@ export const checkAgreement = async (
       once: mounts.length === 0 && worlds.every(({ world }) => world.once),
       etags: etags && worlds.every(({ world }) => world.etags),
       origins: etags && worlds.every(({ world }) => world.origins),
+      times: worlds.every(({ world }) => world.times),
     };
     const erased = new Set<number>();
     for (const [step, drawn] of operations.entries()) {
