@@ -335,6 +335,9 @@ class MemoryClient:
     def context(self, query: str, *, user_id: Users, **options: Any) -> Dict[str, Any]:
         """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score, since, until, origin.
 
+        half_life_days=30 prefers what was said lately: scores times 0.75 after these days, and never less than 0.5. `now` is the
+        time for which the context is made: what is valid then, and how old it is.
+
         untrusted=True includes what untrusted keys wrote, marked with `[untrusted]`.
         """
         ids = user_id if isinstance(user_id, str) else list(user_id)

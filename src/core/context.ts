@@ -2,6 +2,7 @@ import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, LinesRequest } from './context-lines.ts';
 import { type Currency, currentHits } from './current.ts';
+import { ageFactor, weighted } from './said.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
@@ -17,6 +18,8 @@ export interface ContextOptions {
   readonly budget: number;
   /** Hits with a lower score are left out; by default `MIN_SIMILARITY` with vector search. */
   readonly min_score?: number | undefined;
+  /** Days after which a memory has lost half of what age may take from its score; unset: age takes nothing. */
+  readonly half_life_days?: number | undefined;
 }
 
 /**
@@ -43,17 +46,18 @@ const thread = openThread<LinesRequest, Lines>(
  */
 export async function toContext(
   hits: readonly SearchHit[],
-  { budget, min_score = 0 }: ContextOptions,
+  { budget, min_score = 0, half_life_days }: ContextOptions,
   currency: Currency,
   call: Call,
 ): Promise<ContextBlock> {
   let characters = MAX_CHARACTERS;
-  const candidates = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
+  const found = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
     if (score === 0 || score < min_score) return false;
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
   });
+  const candidates = half_life_days === undefined ? found : weighted(found, ageFactor(half_life_days, currency.now));
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
   const memories = candidates.map(({ memory }) => {
     const { id, user_id, content, created_at, valid_from, source } = memory;

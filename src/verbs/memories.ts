@@ -8,7 +8,6 @@ import {
   type MemoryPatch,
   type NewMemory,
   OmpError,
-  type Times,
   type Written,
 } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
@@ -391,7 +390,7 @@ export const list = verb({
   input: ListInput,
   needs: ['list'],
   async run({ cursor, limit, tag, current, origin, untrusted, ...filters }, access, call) {
-    requireTimes(access, filters, 'temporal');
+    requireTimes(access, { since: filters.since, until: filters.until }, 'temporal');
     const written = writtenOf(access, origin, untrusted);
     const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined({ ...filters, written }) };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
@@ -464,14 +463,14 @@ export async function listAllowed(
   });
 }
 
-/** Throws `unsupported_capability` if the store cannot filter by the times that are given. */
+/** Throws `unsupported_capability` if one of these fields is given and the store lacks what it needs. */
 export function requireTimes(
   { store: { name, capabilities } }: Access,
-  { since, until }: Times,
+  fields: Readonly<Record<string, unknown>>,
   capability: 'temporal' | 'temporal_search',
 ): void {
   if (capabilities[capability]) return;
-  for (const [field, value] of Object.entries({ since, until })) {
+  for (const [field, value] of Object.entries(fields)) {
     const reason = capability === 'temporal' ? 'stores no creation times' : 'cannot search by time';
     const message = `${field}: the provider ${reason} (features.${capability} is false)`;
     if (value !== undefined) throw new OmpError('unsupported_capability', message, { provider: name });

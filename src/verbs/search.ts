@@ -8,6 +8,7 @@ import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts'
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {
+  dateTime,
   LIMITS,
   leftOut,
   optional,
@@ -163,6 +164,9 @@ const DEFAULT_TOKEN_BUDGET = 500;
 /** Longest content of a context candidate, in bytes per token of the budget: a longer one cannot fit. */
 const BYTES_PER_TOKEN = 32;
 
+const [MIN_HALF_LIFE, MAX_HALF_LIFE] = [0.1, 36_500];
+const HALF_LIFE_BOUNDS = `must be from ${MIN_HALF_LIFE} to ${MAX_HALF_LIFE}`;
+
 const ContextInput = z
   .object({
     query: query,
@@ -179,6 +183,15 @@ const ContextInput = z
     }),
     since: optional(queryDate),
     until: optional(queryDate),
+    now: optional(dateTime).meta({
+      description: 'The time for which the context is made: what is valid then, and how old it is; default: now.',
+    }),
+    half_life_days: optional(z.number().min(MIN_HALF_LIFE, HALF_LIFE_BOUNDS).max(MAX_HALF_LIFE, HALF_LIFE_BOUNDS)).meta(
+      {
+        description:
+          'Prefers what was said lately (`valid_from`, else `created_at`): scores times 0.75 after these days, and never less than 0.5. Default: off.',
+      },
+    ),
     origin: optional(originFilter),
     untrusted: optional(z.boolean()).meta({
       description: 'Whether the context may have memories of untrusted keys, each with `[untrusted]` before its text.',
@@ -201,6 +214,8 @@ export const context = verb({
     const untrusted = input.untrusted ?? false;
     const times = { since: input.since ?? undefined, until: input.until ?? undefined };
     requireTimes(access, times, 'temporal_search');
+    const half_life_days = input.half_life_days ?? undefined;
+    requireTimes(access, { half_life_days }, 'temporal');
     const written = writtenOf(access, origin ?? undefined, untrusted);
     const budget = token_budget ?? DEFAULT_TOKEN_BUDGET;
     const query = {
@@ -214,7 +229,8 @@ export const context = verb({
     const { items } = await searchAllowed(access, { limit: candidatesOf(access), ...query }, call);
     const least = min_score ?? (access.store.capabilities.vector_search ? MIN_SIMILARITY : 0);
     const hits = withTrust(items, untrusted, recordOf);
-    return toContext(hits, { budget, min_score: least }, { now: new Date(), untrusted }, call);
+    const now = input.now == null ? new Date() : new Date(input.now);
+    return toContext(hits, { budget, min_score: least, half_life_days }, { now, untrusted }, call);
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',

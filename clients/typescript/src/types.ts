@@ -209,6 +209,10 @@ export interface ContextQuery {
   /** As in `SearchQuery`. */
   since?: string | null;
   until?: string | null;
+  /** The time for which the context is made: what is valid then, and how old it is; default: now. */
+  now?: string | null;
+  /** 0.1 to 36500; prefers what was said lately: scores times 0.75 after these days, and never less than 0.5. */
+  half_life_days?: number | null;
   /** As in `ListQuery`. */
   origin?: string | null;
   /** Whether memories of untrusted keys are included, marked with `[untrusted]`; default false. */
