@@ -2,6 +2,7 @@ import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, LinesRequest } from './context-lines.ts';
 import { type Currency, currentHits } from './current.ts';
+import { type NamedTime, nearnessFactor } from './named-times.ts';
 import { ageFactor, weighted } from './said.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
@@ -20,6 +21,8 @@ export interface ContextOptions {
   readonly min_score?: number | undefined;
   /** Days after which a memory has lost half of what age may take from its score; unset: age takes nothing. */
   readonly half_life_days?: number | undefined;
+  /** Times that the query names: what was said then is preferred. */
+  readonly times?: readonly NamedTime[];
 }
 
 /**
@@ -46,7 +49,7 @@ const thread = openThread<LinesRequest, Lines>(
  */
 export async function toContext(
   hits: readonly SearchHit[],
-  { budget, min_score = 0, half_life_days }: ContextOptions,
+  { budget, min_score = 0, half_life_days, times = [] }: ContextOptions,
   currency: Currency,
   call: Call,
 ): Promise<ContextBlock> {
@@ -57,7 +60,8 @@ export async function toContext(
     characters -= content.length;
     return true;
   });
-  const candidates = half_life_days === undefined ? found : weighted(found, ageFactor(half_life_days, currency.now));
+  const aged = half_life_days === undefined ? found : weighted(found, ageFactor(half_life_days, currency.now));
+  const candidates = times.length === 0 ? aged : weighted(aged, nearnessFactor(times));
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
   const memories = candidates.map(({ memory }) => {
     const { id, user_id, content, created_at, valid_from, source } = memory;

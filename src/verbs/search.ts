@@ -6,6 +6,7 @@ import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
+import { timesNamed } from '../core/named-times.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {
   dateTime,
@@ -184,7 +185,8 @@ const ContextInput = z
     since: optional(queryDate),
     until: optional(queryDate),
     now: optional(dateTime).meta({
-      description: 'The time for which the context is made: what is valid then, and how old it is; default: now.',
+      description:
+        'The time for which the context is made: what is valid then, how old it is, and which day "yesterday" is; default: now.',
     }),
     half_life_days: optional(z.number().min(MIN_HALF_LIFE, HALF_LIFE_BOUNDS).max(MAX_HALF_LIFE, HALF_LIFE_BOUNDS)).meta(
       {
@@ -230,7 +232,8 @@ export const context = verb({
     const least = min_score ?? (access.store.capabilities.vector_search ? MIN_SIMILARITY : 0);
     const hits = withTrust(items, untrusted, recordOf);
     const now = input.now == null ? new Date() : new Date(input.now);
-    return toContext(hits, { budget, min_score: least, half_life_days }, { now, untrusted }, call);
+    const named = access.store.capabilities.temporal ? timesNamed(text, now) : [];
+    return toContext(hits, { budget, min_score: least, half_life_days, times: named }, { now, untrusted }, call);
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',

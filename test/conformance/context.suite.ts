@@ -88,6 +88,22 @@ export const contextSuite = (subject: GetSubject) =>
       expect(await scoreOf({ now: later, half_life_days: null })).toEqual([plain]);
     });
 
+    test('[Decision 10] prefers what was said at the time that the query names', async (need) => {
+      need('context', 'temporal', 'valid_from');
+      const { client } = subject();
+      const user_id = freshUser();
+      const add = (month: string) =>
+        client.add({ user_id, content: 'coffee', valid_from: `2023-${month}-07T09:00:00Z` });
+      const memories = { March: await add('03'), May: await add('05'), July: await add('07') };
+      for (const [month, { id }] of Object.entries(memories)) {
+        const { citations } = await client.context({ user_id, query: `coffee in ${month} 2023` });
+        expect(citations[0]?.memory_id).toBe(id);
+        expect(citations).toHaveLength(3);
+      }
+      const { citations } = await client.context({ user_id, query: 'coffee last month', now: '2023-06-30' });
+      expect(citations[0]?.memory_id).toBe(memories.May.id);
+    });
+
     test('[Decision 10] leaves out memories that another hit supersedes', async (need) => {
       need('context', 'supersession');
       const { client } = subject();

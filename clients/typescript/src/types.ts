@@ -209,7 +209,7 @@ export interface ContextQuery {
   /** As in `SearchQuery`. */
   since?: string | null;
   until?: string | null;
-  /** The time for which the context is made: what is valid then, and how old it is; default: now. */
+  /** The time for which the context is made: what is valid then, how old it is, and which day "yesterday" is; default: now. */
   now?: string | null;
   /** 0.1 to 36500; prefers what was said lately: scores times 0.75 after these days, and never less than 0.5. */
   half_life_days?: number | null;
