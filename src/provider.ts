@@ -75,6 +75,7 @@ export type {
   StoredEntry,
   StoredKey,
   StoredWebhook,
+  Times,
   UpdateRequest,
   UserListQuery,
   UserPart,

@@ -324,7 +324,7 @@ class MemoryClient:
 
     def search(self, q: str, *, user_id: Users, **options: Any) -> "Results":
         """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current,
-        origin and untrusted (as in `list`).
+        since, until, origin and untrusted (as in `list`).
 
         current=True leaves out what is not valid now, or superseded by another of the 100 best hits. Otherwise a result has the
         ids of the results that supersede it as `x-superseded-by`.
@@ -333,7 +333,10 @@ class MemoryClient:
         return Results(self._send("GET", "/memories/search", query=query, repeatable=True))
 
     def context(self, query: str, *, user_id: Users, **options: Any) -> Dict[str, Any]:
-        """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score, origin.
+        """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score, since, until, origin.
+
+        half_life_days=30 prefers what was said lately: scores times 0.75 after these days, and never less than 0.5. `now` is the
+        time for which the context is made: what is valid then, and how old it is.
 
         untrusted=True includes what untrusted keys wrote, marked with `[untrusted]`.
         """

@@ -202,6 +202,7 @@ const capabilitiesOf = ({ mode }: RankingOptions, scopes: 'native' | 'none'): Pr
   vector_search: mode !== 'keyword',
   keyword_search: mode !== 'vector',
   temporal: true,
+  temporal_search: true,
   scopes: scopes === 'none' ? 'tags' : scopes,
   tags: true,
   max_content_length: null,

@@ -13,6 +13,7 @@ import {
   type SearchHit,
   type SearchQuery,
   type StatsQuery,
+  type Times,
   type UserStats,
   upToBytes,
   type Vector,
@@ -87,7 +88,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       for (let i = start - 1; i >= 0 && page.length < query.limit; i--) {
         const { memory } = entries[i] as Entry;
         if (query.since !== undefined && memory.created_at < query.since) break;
-        if ((query.until === undefined || memory.created_at <= query.until) && admits(memory)) page.push(memory);
+        if (isInTime(memory, query) && admits(memory)) page.push(memory);
       }
       return upToBytes(page, query.max_bytes, (memory) => memory);
     },
@@ -106,7 +107,8 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
         const score = Math.min(1, roundScore(weight.vector * cosine + weight.keyword * coverage));
         // Without vectors, a memory that shares no term with the query is no hit.
         if (score === 0 && ranking.mode === 'keyword') continue;
-        if (inScope(memory, query.scope) && hasTags(memory, query.tags) && isShort(memory, query) && isWanted(memory))
+        if (!inScope(memory, query.scope) || !hasTags(memory, query.tags) || !isInTime(memory, query)) continue;
+        if (isShort(memory, query) && isWanted(memory))
           hits.push({ memory, score, ...(query.explain && { parts: { cosine, coverage, weights: weight } }) });
       }
       return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
@@ -184,6 +186,9 @@ const isBefore = (a: Position, b: Position): boolean =>
 
 const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
   prefix === undefined || (scope?.startsWith(prefix) ?? false);
+
+const isInTime = ({ created_at }: Memory, { since, until }: Times): boolean =>
+  (since === undefined || created_at >= since) && (until === undefined || created_at <= until);
 
 const isShort = ({ content }: Memory, { max_content_bytes: most }: SearchQuery): boolean =>
   most === undefined || Buffer.byteLength(content) <= most;

@@ -20,7 +20,13 @@ export interface Position {
   readonly id: string;
 }
 
-export interface ListQuery extends Visible {
+/** Bounds of `created_at`, both inclusive. */
+export interface Times {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+export interface ListQuery extends Visible, Times {
   readonly user_id: string;
   /**
    * Glob over the scope: `*` matches any run of characters, `?` one character. A list of globs is as in `Within`. A single glob
@@ -29,9 +35,6 @@ export interface ListQuery extends Visible {
   readonly scope?: string | readonly string[];
   /** The record must have all of these. */
   readonly tags: readonly string[];
-  /** Bounds of `created_at`, both inclusive. */
-  readonly since?: string;
-  readonly until?: string;
   readonly written?: Written | undefined;
   /** Only records after this one in list order. */
   readonly after?: Position;
@@ -50,8 +53,11 @@ export interface VectorsQuery extends Visible {
   readonly ids: readonly string[];
 }
 
-/** Records outside the allowed scopes count as absent, also for the rarity of terms. */
-export interface SearchQuery extends Visible {
+/**
+ * Records outside the allowed scopes count as absent, also for the rarity of terms. `Times`, given only if
+ * `capabilities.temporal_search`, decide like `scope` and `tags` which records are hits, not which count for the rarity.
+ */
+export interface SearchQuery extends Visible, Times {
   readonly user_id: string;
   readonly text: string;
   /** The vector of `text`. */
@@ -94,6 +100,8 @@ export interface ProviderCapabilities {
   readonly keyword_search: boolean;
   /** Whether `list` supports `since` and `until`. */
   readonly temporal: boolean;
+  /** The same of `search`; absent: no. */
+  readonly temporal_search?: boolean;
   /**
    * `tags` and `none`: queries have neither `scope` nor `within`, and records have no scope. `tags`: the gateway emulates
    * scopes with reserved tags; only for stores that no other application writes, since a tag then grants access. `none`: the

@@ -1,8 +1,11 @@
 import { countTokens, isWithinTokenLimit, setMergeCacheSize } from 'gpt-tokenizer/encoding/o200k_base';
 import type { Memory } from '#contract';
+import { saidAt } from './said.ts';
 
-/** What a line shows of a memory. */
-export type Recalled = Pick<Memory, 'content' | 'created_at' | 'source'> & { readonly untrusted?: boolean };
+/** What a line shows of a memory, and what decides its place. */
+export type Recalled = Pick<Memory, 'id' | 'user_id' | 'content' | 'created_at' | 'valid_from' | 'source'> & {
+  readonly untrusted?: boolean;
+};
 
 export interface LinesRequest {
   /** Best first. */
@@ -55,18 +58,88 @@ const UNTRUSTED = '[untrusted] ';
 /** Characters of the application's name in a line. */
 const MAX_APP = 32;
 
-/** When a memory was created, by which application and how: `(2026-11-23, editor, explicit)`; empty if nothing is known. */
-function originOf({ created_at, source }: Recalled): string {
+/** When a memory was said, by which application it was stored and how: `2026-11-23`, `editor`, `explicit`. Unknown: empty. */
+type Facts = readonly string[];
+
+function factsOf(memory: Recalled): Facts {
+  const { source } = memory;
+  const said = saidAt(memory);
   // A table without times has 1970.
-  const day = created_at.startsWith('1970') ? '' : created_at.slice(0, 10);
+  const day = said.startsWith('1970') ? '' : said.slice(0, 10);
   const app = toLine(
     source?.app
       ?.replaceAll(/[\p{Ps}\p{Pe},，﹐、]/gu, ' ')
       .slice(0, MAX_APP)
       .toWellFormed() ?? '',
   );
-  const facts = [day, app, source?.type ?? ''].filter((each) => each !== '');
-  return facts.length === 0 ? '' : `(${facts.join(', ')}) `;
+  return [day, app, source?.type ?? ''];
+}
+
+/** `(2026-11-23, editor, explicit)`; empty if nothing is known. */
+function inBrackets(facts: Facts): string {
+  const known = facts.filter((each) => each !== '');
+  return known.length === 0 ? '' : `(${known.join(', ')})`;
+}
+
+/** The memory of a line. */
+interface Choice {
+  readonly position: number;
+  readonly memory: Recalled;
+  readonly facts: Facts;
+}
+
+function lineOf(number: number, { memory: { untrusted, content } }: Choice, facts: Facts): string {
+  const known = inBrackets(facts);
+  return `[${number}] ${untrusted ? UNTRUSTED : ''}${known && `${known} `}${toLine(content)}`;
+}
+
+/** The conversation, document or session that a memory is a part of; one without `source.ref` stands alone. */
+function groupOf({ position, memory: { user_id, source } }: Choice): string | number {
+  return source?.ref ? JSON.stringify([user_id, source.app, source.ref]) : position;
+}
+
+/** The parts of each conversation together, in its order; the conversations in the order of their best part. */
+function grouped(choices: readonly Choice[]): Choice[][] {
+  const groups = new Map<string | number, Choice[]>();
+  for (const choice of choices) groups.set(groupOf(choice), [...(groups.get(groupOf(choice)) ?? []), choice]);
+  const inOrder = (a: Choice, b: Choice) => {
+    const [one, other] = [a, b].map(({ memory }) => `${saidAt(memory)} ${memory.id}`) as [string, string];
+    return one < other ? -1 : 1;
+  };
+  return [...groups.values()].map((group) => group.sort(inOrder));
+}
+
+/** Counts the tokens of short texts, each once. */
+function counter(): (text: string) => number {
+  const counts = new Map<string, number>();
+  return (text) => {
+    const count = counts.get(text) ?? countTokens(text, PLAIN);
+    counts.set(text, count);
+    return count;
+  };
+}
+
+/** How the facts of a group are shown: in each line, or those in common above it. */
+interface Shape {
+  readonly heading?: string;
+  readonly facts: readonly Facts[];
+  /** Tokens of the heading and the facts. */
+  readonly tokens: number;
+}
+
+/** The shape with fewer tokens. The heading of untrusted memories alone says so, since it shows what they say about themselves. */
+function shapeOf(group: readonly Choice[], tokensOf: (text: string) => number): Shape {
+  const tokensOfFacts = (lines: readonly Facts[]) =>
+    lines.reduce((sum, facts) => sum + tokensOf(` ${inBrackets(facts)}`.trimEnd()), 0);
+  const all = group.map(({ facts }) => facts);
+  const each = { facts: all, tokens: tokensOfFacts(all) };
+  const common = (all[0] ?? []).map((fact, i) => (all.every((facts) => facts[i] === fact) ? fact : ''));
+  if (all.length < 2 || inBrackets(common) === '') return each;
+  const mark = group.every(({ memory }) => memory.untrusted) ? UNTRUSTED : '';
+  const heading = `${mark}${inBrackets(common)}:`;
+  const facts = all.map((own) => own.map((fact, i) => (common[i] === '' ? fact : '')));
+  const above = { heading, facts, tokens: tokensOf(`${heading}\n`) + tokensOfFacts(facts) };
+  return above.tokens < each.tokens ? above : each;
 }
 
 /** The tokenizer takes quadratic time for each of these runs. */
@@ -81,30 +154,53 @@ function stepsOf(line: string): number {
 /** Limit for one block: a few tenths of a second. A megabyte of prose takes a tenth of it. */
 const MAX_STEPS = 64_000_000;
 
-/** The memories as numbered lines in a fence. A line that does not fit is skipped; a shorter line after it may fit. */
+/**
+ * The memories as numbered lines in a fence. Which of them get a line is decided best first: a line that does not fit is skipped, and
+ * a shorter line after it may fit. A heading ends with an empty line, which no memory contains.
+ */
 export function linesWithin({ memories, budget }: LinesRequest): Lines {
-  const lines: string[] = [];
-  const positions: number[] = [];
+  const tokensOf = counter();
+  const chosen: Choice[] = [];
+  /** The tokens of the facts of each group, and its lines. */
+  const groups = new Map<string | number, { readonly group: readonly Choice[]; readonly tokens: number }>();
   let rest = budget - countTokens(OPEN + CLOSE, PLAIN);
   let steps = MAX_STEPS;
   for (const [position, memory] of memories.entries()) {
     if (rest <= 0) break;
-    const line = `[${lines.length + 1}] ${memory.untrusted ? UNTRUSTED : ''}${originOf(memory)}${toLine(memory.content)}`;
+    const choice = { position, memory, facts: factsOf(memory) };
+    const line = lineOf(chosen.length + 1, choice, choice.facts);
     const cost = stepsOf(line);
     if (cost > steps) continue;
     steps -= cost;
-    const tokens = isWithinTokenLimit(`${line}\n`, rest, PLAIN);
-    if (tokens === false) continue;
-    lines.push(line);
-    positions.push(position);
-    rest -= tokens;
+    const key = groupOf(choice);
+    const before = groups.get(key) ?? { group: [], tokens: 0 };
+    const group = [...before.group, choice];
+    const { tokens } = shapeOf(group, tokensOf);
+    /** What the heading spares, or a new one would. */
+    const spared = before.tokens + shapeOf([choice], tokensOf).tokens - tokens;
+    const needed = isWithinTokenLimit(`${line}\n`, rest + spared, PLAIN);
+    if (needed === false) continue;
+    chosen.push(choice);
+    groups.set(key, { group, tokens });
+    rest -= needed - spared;
   }
   // Tokens may merge or split between lines, so the whole text is counted again.
   for (;;) {
-    const text = lines.length === 0 ? '' : `${OPEN}${lines.join('\n')}${CLOSE}`;
+    const order = grouped(chosen);
+    const text = textOf(order, tokensOf);
     const token_count = text === '' ? 0 : countTokens(text, PLAIN);
-    if (token_count <= budget) return { text, token_count, positions };
-    lines.pop();
-    positions.pop();
+    if (token_count <= budget) return { text, token_count, positions: order.flat().map(({ position }) => position) };
+    chosen.pop();
   }
+}
+
+function textOf(groups: readonly (readonly Choice[])[], tokensOf: (text: string) => number): string {
+  let count = 0;
+  const blocks = groups.map((group, i) => {
+    const { heading, facts } = shapeOf(group, tokensOf);
+    const lines = group.map((choice, n) => lineOf(++count, choice, facts[n] as Facts));
+    if (heading === undefined) return lines;
+    return [heading, ...lines, ...(i < groups.length - 1 ? [''] : [])];
+  });
+  return count === 0 ? '' : `${OPEN}${blocks.flat().join('\n')}${CLOSE}`;
 }

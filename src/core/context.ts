@@ -2,6 +2,8 @@ import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, LinesRequest } from './context-lines.ts';
 import { type Currency, currentHits } from './current.ts';
+import { type NamedTime, nearnessFactor } from './named-times.ts';
+import { ageFactor, weighted } from './said.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
@@ -17,6 +19,10 @@ export interface ContextOptions {
   readonly budget: number;
   /** Hits with a lower score are left out; by default `MIN_SIMILARITY` with vector search. */
   readonly min_score?: number | undefined;
+  /** Days after which a memory has lost half of what age may take from its score; unset: age takes nothing. */
+  readonly half_life_days?: number | undefined;
+  /** Times that the query names: what was said then is preferred. */
+  readonly times?: readonly NamedTime[];
 }
 
 /**
@@ -38,26 +44,28 @@ const thread = openThread<LinesRequest, Lines>(
 );
 
 /**
- * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not current among the hits, or
- * that are too long.
+ * The best hits as numbered lines in a fence, within the budget, with citations in the order of the lines. Leaves out memories that
+ * are not current among the hits, or that are too long.
  */
 export async function toContext(
   hits: readonly SearchHit[],
-  { budget, min_score = 0 }: ContextOptions,
+  { budget, min_score = 0, half_life_days, times = [] }: ContextOptions,
   currency: Currency,
   call: Call,
 ): Promise<ContextBlock> {
   let characters = MAX_CHARACTERS;
-  const candidates = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
+  const found = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
     if (score === 0 || score < min_score) return false;
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
   });
+  const aged = half_life_days === undefined ? found : weighted(found, ageFactor(half_life_days, currency.now));
+  const candidates = times.length === 0 ? aged : weighted(aged, nearnessFactor(times));
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
   const memories = candidates.map(({ memory }) => {
-    const { content, created_at, source } = memory;
-    return { content, created_at, source, untrusted: isUntrusted(memory) };
+    const { id, user_id, content, created_at, valid_from, source } = memory;
+    return { id, user_id, content, created_at, valid_from, source, untrusted: isUntrusted(memory) };
   });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {

@@ -10,6 +10,7 @@ import {
   OmpError,
   type SearchHit,
   type StatsQuery,
+  type Times,
   type UserListQuery,
   type UserPart,
   type UserStats,
@@ -71,10 +72,7 @@ export async function listParts(
 ): Promise<Memory[]> {
   const { within, scope, since, until, limit, max_bytes } = query;
   const asked = partsWith(parts, 'list', { within, scopes: scope === undefined ? null : [scope].flat() }, call);
-  const timeless =
-    since !== undefined || until !== undefined ? asked.find(({ store }) => !store.capabilities.temporal) : undefined;
-  if (timeless)
-    throw unsupportedBy(timeless, `${since === undefined ? 'until' : 'since'}: it stores no creation times`);
+  requireTimes(asked, { since, until }, 'temporal');
   const queryOf = queriesOf(asked, query);
   const lists = await askAll(asked, call, async (part, own) => {
     const page = pageAfter(queryOf(part), part, partOf);
@@ -124,10 +122,11 @@ function queryVector({ embedder, store }: Part, text: string, call: Call): Promi
 
 /** By weighted score, then by time and in the order of stores. The query is embedded once for each embedder. */
 export async function searchParts(parts: readonly Part[], query: TextQuery, call: Call): Promise<SearchHit[]> {
-  const { text, within, scope, explain, limit, max_bytes } = query;
+  const { text, within, scope, explain, since, until, limit, max_bytes } = query;
   const asked = partsWith(parts, 'search', { within, scopes: scope === undefined ? null : [`${scope}*`] }, call);
   const silent = explain ? asked.find(({ store }) => !store.capabilities.explain) : undefined;
   if (silent) throw unsupportedBy(silent, 'explain: it does not say what its scores are made of');
+  requireTimes(asked, { since, until }, 'temporal_search');
   const queryOf = queriesOf(asked, query);
   const lists = await askAll(asked, call, async (part, own) => {
     const vector = await own.unlessAborted(queryVector(part, text, call) ?? Promise.resolve(null));
@@ -167,6 +166,13 @@ function queriesOf<Query extends Pick<ListQuery, 'written'>>(
   const unable = written && parts.find(({ store }) => !store.capabilities.origins);
   if (unable && written.origin) throw unsupportedBy(unable, 'origin: it cannot filter by who wrote a memory');
   return ({ store }) => (store.capabilities.origins ? query : (rest as Query));
+}
+
+/** Throws `unsupported_capability` if a store cannot filter by the times of a query. */
+function requireTimes(parts: readonly Part[], times: Times, capability: 'temporal' | 'temporal_search'): void {
+  const wanted = (['since', 'until'] as const).find((name) => times[name] !== undefined);
+  const unable = wanted && parts.find(({ store }) => !store.capabilities[capability]);
+  if (unable) throw unsupportedBy(unable, `${wanted}: features.${capability} is false`);
 }
 
 const unsupportedBy = ({ name }: Part, what: string): OmpError =>

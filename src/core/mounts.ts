@@ -121,6 +121,7 @@ function capabilitiesOf(all: readonly ProviderCapabilities[]): ProviderCapabilit
     // A least score for vectors would leave out what a store finds by keywords.
     vector_search: all.every(({ vector_search, keyword_search }) => vector_search || !keyword_search),
     temporal: any(({ temporal }) => temporal),
+    temporal_search: any(({ temporal_search }) => temporal_search),
     explain: any(({ explain }) => explain),
     etags: any(({ etags }) => etags),
     origins: any(({ origins }) => origins),

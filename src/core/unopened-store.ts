@@ -17,6 +17,7 @@ export function unopenedStore(name: string): Store {
       vector_search: true,
       keyword_search: false,
       temporal: true,
+      temporal_search: true,
       scopes: 'native',
       tags: true,
       max_content_length: null,

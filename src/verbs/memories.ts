@@ -390,7 +390,7 @@ export const list = verb({
   input: ListInput,
   needs: ['list'],
   async run({ cursor, limit, tag, current, origin, untrusted, ...filters }, access, call) {
-    if (!access.store.capabilities.temporal) rejectTimes(filters);
+    requireTimes(access, { since: filters.since, until: filters.until }, 'temporal');
     const written = writtenOf(access, origin, untrusted);
     const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined({ ...filters, written }) };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
@@ -463,15 +463,16 @@ export async function listAllowed(
   });
 }
 
-function rejectTimes({
-  since,
-  until,
-}: {
-  readonly since?: string | undefined;
-  readonly until?: string | undefined;
-}): void {
-  for (const [name, value] of Object.entries({ since, until })) {
-    const message = `${name}: the provider stores no creation times (features.temporal is false)`;
-    if (value !== undefined) throw new OmpError('unsupported_capability', message);
+/** Throws `unsupported_capability` if one of these fields is given and the store lacks what it needs. */
+export function requireTimes(
+  { store: { name, capabilities } }: Access,
+  fields: Readonly<Record<string, unknown>>,
+  capability: 'temporal' | 'temporal_search',
+): void {
+  if (capabilities[capability]) return;
+  for (const [field, value] of Object.entries(fields)) {
+    const reason = capability === 'temporal' ? 'stores no creation times' : 'cannot search by time';
+    const message = `${field}: the provider ${reason} (features.${capability} is false)`;
+    if (value !== undefined) throw new OmpError('unsupported_capability', message, { provider: name });
   }
 }

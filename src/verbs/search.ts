@@ -6,13 +6,16 @@ import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
+import { timesNamed } from '../core/named-times.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {
+  dateTime,
   LIMITS,
   leftOut,
   optional,
   originFilter,
   query,
+  queryDate,
   scopePrefix,
   score,
   share,
@@ -23,8 +26,8 @@ import {
   userIds,
   wholeNumber,
 } from './fields.ts';
-import { type CallerQuery, withTrust, writtenOf } from './memories.ts';
-import { MemoryFields, memoryExample, toWire } from './memory.ts';
+import { type CallerQuery, requireTimes, withTrust, writtenOf } from './memories.ts';
+import { MemoryFields, memoryExample, toWire, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 
 /** A search of one user or of several (Decision 40). */
@@ -74,6 +77,8 @@ const SearchInput = z.object({
   }),
   explain: trueOrFalse.meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: share.meta({ description: 'Omits results with a lower score.', type: 'number', minimum: 0, maximum: 1 }),
+  since: queryDate.optional(),
+  until: queryDate.optional(),
   origin: originFilter.optional(),
   untrusted,
 });
@@ -86,7 +91,9 @@ export const search = verb({
   input: SearchInput,
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ q: text, user_id, scope, limit, current, explain, min_score = 0, origin, untrusted }, access, call) {
+  async run(input, access, call) {
+    const { q: text, user_id, scope, limit, current, explain, min_score = 0, since, until, origin, untrusted } = input;
+    requireTimes(access, { since, until }, 'temporal_search');
     const written = writtenOf(access, origin, untrusted);
     const query = {
       user_id,
@@ -94,7 +101,7 @@ export const search = verb({
       tags: [],
       ...(scope !== undefined && { scope }),
       ...(explain && { explain }),
-      ...(written && { written }),
+      ...withoutUndefined({ since, until, written }),
     };
     const { capabilities, mounts } = access.store;
     const isFiltered = current || (untrusted === false && (mounts || !capabilities.origins));
@@ -158,6 +165,9 @@ const DEFAULT_TOKEN_BUDGET = 500;
 /** Longest content of a context candidate, in bytes per token of the budget: a longer one cannot fit. */
 const BYTES_PER_TOKEN = 32;
 
+const [MIN_HALF_LIFE, MAX_HALF_LIFE] = [0.1, 36_500];
+const HALF_LIFE_BOUNDS = `must be from ${MIN_HALF_LIFE} to ${MAX_HALF_LIFE}`;
+
 const ContextInput = z
   .object({
     query: query,
@@ -172,6 +182,18 @@ const ContextInput = z
     min_score: optional(z.number().min(0, 'must be at least 0').max(1, 'must be at most 1')).meta({
       description: 'Omits memories with a lower score; default 0.1 with vector search, else 0.',
     }),
+    since: optional(queryDate),
+    until: optional(queryDate),
+    now: optional(dateTime).meta({
+      description:
+        'The time for which the context is made: what is valid then, how old it is, and which day "yesterday" is; default: now.',
+    }),
+    half_life_days: optional(z.number().min(MIN_HALF_LIFE, HALF_LIFE_BOUNDS).max(MAX_HALF_LIFE, HALF_LIFE_BOUNDS)).meta(
+      {
+        description:
+          'Prefers what was said lately (`valid_from`, else `created_at`): scores times 0.75 after these days, and never less than 0.5. Default: off.',
+      },
+    ),
     origin: optional(originFilter),
     untrusted: optional(z.boolean()).meta({
       description: 'Whether the context may have memories of untrusted keys, each with `[untrusted]` before its text.',
@@ -189,8 +211,13 @@ export const context = verb({
   body: { example: { query: 'which package manager does the user prefer?', user_id: 'u1', token_budget: 500 } },
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ query: text, user_id, scope, token_budget, min_score, origin, untrusted: asked }, access, call) {
-    const untrusted = asked ?? false;
+  async run(input, access, call) {
+    const { query: text, user_id, scope, token_budget, min_score, origin } = input;
+    const untrusted = input.untrusted ?? false;
+    const times = { since: input.since ?? undefined, until: input.until ?? undefined };
+    requireTimes(access, times, 'temporal_search');
+    const half_life_days = input.half_life_days ?? undefined;
+    requireTimes(access, { half_life_days }, 'temporal');
     const written = writtenOf(access, origin ?? undefined, untrusted);
     const budget = token_budget ?? DEFAULT_TOKEN_BUDGET;
     const query = {
@@ -199,12 +226,14 @@ export const context = verb({
       tags: [],
       ...(scope != null && { scope }),
       max_content_bytes: budget * BYTES_PER_TOKEN,
-      ...(written && { written }),
+      ...withoutUndefined({ ...times, written }),
     };
     const { items } = await searchAllowed(access, { limit: candidatesOf(access), ...query }, call);
     const least = min_score ?? (access.store.capabilities.vector_search ? MIN_SIMILARITY : 0);
     const hits = withTrust(items, untrusted, recordOf);
-    return toContext(hits, { budget, min_score: least }, { now: new Date(), untrusted }, call);
+    const now = input.now == null ? new Date() : new Date(input.now);
+    const named = access.store.capabilities.temporal ? timesNamed(text, now) : [];
+    return toContext(hits, { budget, min_score: least, half_life_days, times: named }, { now, untrusted }, call);
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',
@@ -215,7 +244,7 @@ export const context = verb({
       .looseObject({
         text: z.string().meta({
           description:
-            'Numbered lines in a fence, best first, each with its day and source; empty if no memory matches.',
+            'Numbered lines in a fence, best first, with day and source; parts of a conversation stand together, in its order. Empty if no memory matches.',
         }),
         citations: z
           .array(z.looseObject({ memory_id: z.string(), score }))

@@ -38,6 +38,8 @@ export const capabilitiesSuite = (subject: GetSubject) =>
       'list by scope': ({ ask }) => ask('/memories', { user_id, scope: 'a/*' }),
       'list since': ({ ask }) => ask('/memories', { user_id, since: '2024-01-01' }),
       'list until': ({ ask }) => ask('/memories', { user_id, until: '2024-01-01' }),
+      'search since': ({ ask }) => ask('/memories/search', { user_id, q: 'a', since: '2024-01-01' }),
+      'context until': ({ tell }) => tell('POST', '/context', { user_id, query: 'a', until: '2024-01-01' }),
       batch: ({ tell }) => tell('POST', '/memories/batch', { memories: [fields] }),
       'idempotent add': ({ tell }) => tell('POST', '/memories', fields, { 'idempotency-key': 'k' }),
       'idempotent batch': ({ tell }) =>
@@ -50,6 +52,8 @@ export const capabilitiesSuite = (subject: GetSubject) =>
         'list by scope': verbs.includes('list') && features.scopes !== 'none',
         'list since': verbs.includes('list') && features.temporal,
         'list until': verbs.includes('list') && features.temporal,
+        'search since': verbs.includes('search') && features.temporal_search,
+        'context until': verbs.includes('context') && features.temporal_search,
         batch: features.batch,
         'idempotent add': features.idempotency,
         'idempotent batch': features.batch && features.idempotency,

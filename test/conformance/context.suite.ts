@@ -1,6 +1,7 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect } from 'vitest';
 import { contextText } from '../support/context.ts';
+import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/gateway.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
@@ -53,6 +54,54 @@ export const contextSuite = (subject: GetSubject) =>
       ];
       const { citations } = await client.context({ user_id, query });
       expect(citations.map(({ memory_id }) => memory_id).sort()).toEqual(valid.map(({ id }) => id).sort());
+    });
+
+    test('[Decision 10] is made for the time that now states', async (need) => {
+      need('context', 'valid_to');
+      const { client } = subject();
+      const user_id = freshUser();
+      await client.add({ user_id, content: 'coffee until 2001', valid_to: '2001-01-01T00:00:00Z' });
+      const linesAt = async (now: string | null) => (await client.context({ user_id, query, now })).citations.length;
+      expect([await linesAt('2000-12-31'), await linesAt('2001-01-02'), await linesAt(null)]).toEqual([1, 0, 0]);
+      const reply = await client.tell('POST', '/context', { user_id, query, now: 'soon' });
+      expect(expectError(reply, 'invalid_request').message).toMatch(/^now: /);
+    });
+
+    test('[Decision 10] weighs by age where the store knows it', async (need) => {
+      need('context');
+      const { client, capabilities } = subject();
+      const user_id = freshUser();
+      await client.add({ user_id, content: 'coffee' });
+      const ask = (half_life_days: number) => client.tell('POST', '/context', { user_id, query, half_life_days });
+      for (const days of [0, 0.09, 36_501]) {
+        expect(expectError(await ask(days), 'invalid_request').message).toMatch(
+          /^half_life_days: must be from 0.1 to 36500/,
+        );
+      }
+      if (!capabilities.features.temporal) return expectError(await ask(1), 'unsupported_capability');
+      const later = new Date(Date.now() + 86_400_000).toISOString();
+      const scoreOf = async (fields: object) =>
+        (await client.context({ user_id, query, ...fields })).citations.map(({ score }) => score);
+      const [plain] = await scoreOf({});
+      const [old] = await scoreOf({ now: later, half_life_days: 1 });
+      expect(old).toBeCloseTo(0.75 * (plain as number), 2);
+      expect(await scoreOf({ now: later, half_life_days: null })).toEqual([plain]);
+    });
+
+    test('[Decision 10] prefers what was said at the time that the query names', async (need) => {
+      need('context', 'temporal', 'valid_from');
+      const { client } = subject();
+      const user_id = freshUser();
+      const add = (month: string) =>
+        client.add({ user_id, content: 'coffee', valid_from: `2023-${month}-07T09:00:00Z` });
+      const memories = { March: await add('03'), May: await add('05'), July: await add('07') };
+      for (const [month, { id }] of Object.entries(memories)) {
+        const { citations } = await client.context({ user_id, query: `coffee in ${month} 2023` });
+        expect(citations[0]?.memory_id).toBe(id);
+        expect(citations).toHaveLength(3);
+      }
+      const { citations } = await client.context({ user_id, query: 'coffee last month', now: '2023-06-30' });
+      expect(citations[0]?.memory_id).toBe(memories.May.id);
     });
 
     test('[Decision 10] leaves out memories that another hit supersedes', async (need) => {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Query } from '../support/client.ts';
-import { freshUser } from '../support/gateway.ts';
+import { expectError } from '../support/expect-error.ts';
+import { freshUser, laterMoment } from '../support/gateway.ts';
 import type { WireCapabilities, WireHit } from '../support/wire.ts';
 import { addLarge, bytesOf, MAX_ANSWER_BYTES } from './large.ts';
 import { type Admit, type GetSubject, needs, testOf } from './subject.ts';
@@ -102,6 +103,39 @@ export const searchSuite = (subject: GetSubject, admit: Admit) =>
       for (const limit of [12, 5]) {
         const hits = await subject().client.search({ user_id: owner, q: 'same note', limit });
         expect(ids(hits)).toEqual(listed.slice(0, limit));
+      }
+    });
+
+    test('[Decision 1] since and until filter searches and contexts by created_at, both inclusive', async (need) => {
+      need('add', 'context', 'temporal_search');
+      const owner = freshUser();
+      const { client } = subject();
+      const times: string[] = [];
+      for (let i = 0; i < 3; i++) {
+        if (i > 0) await laterMoment();
+        times.push((await client.add({ user_id: owner, content: 'the very same note' })).created_at);
+      }
+      const [first, second, third] = times;
+      const after = new Date(Date.parse(second as string) + 1).toISOString();
+      for (const [since, until, expected] of [
+        [second, undefined, [third, second]],
+        [undefined, second, [second, first]],
+        [second, second, [second]],
+        [after, undefined, [third]],
+        [third, first, []],
+        ['1999-12-31', '2000-01-01', []],
+      ] as const) {
+        const bounds = { ...(since && { since }), ...(until && { until }) };
+        for (const limit of [1, 10]) {
+          const hits = await client.search({ user_id: owner, q: 'same note', limit, ...bounds });
+          expect(hits.map(({ memory }) => memory.created_at)).toEqual(expected.slice(0, limit));
+        }
+        const { citations } = await client.context({ user_id: owner, query: 'same note', ...bounds });
+        expect(citations).toHaveLength(expected.length);
+      }
+      for (const since of ['soon', '2024-13-01']) {
+        expectError(await client.ask('/memories/search', { user_id: owner, q: 'note', since }), 'invalid_request');
+        expectError(await client.tell('POST', '/context', { user_id: owner, query: 'note', since }), 'invalid_request');
       }
     });
 

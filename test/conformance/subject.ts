@@ -13,6 +13,7 @@ export type Admit = (rights: Rights) => Client;
 const OWN = [
   'idempotency',
   'temporal',
+  'temporal_search',
   'etags',
   'versions',
   'origins',

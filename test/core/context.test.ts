@@ -75,6 +75,47 @@ describe('context', () => {
     expect(await cited(hits)).toEqual(['ends now', 'valid']);
   });
 
+  it('[Decision 10] with a half-life prefers what was said lately, and drops nothing', async () => {
+    const hits = [
+      hit('old', 'one', { score: 0.8, created_at: '2015-01-01T00:00:00.000Z' }),
+      hit('half', 'two', { score: 0.6, created_at: '2025-05-22T00:00:00.000Z' }),
+      hit('known lately', 'three', {
+        score: 0.6,
+        created_at: NOW.toISOString(),
+        valid_from: '2025-05-12T00:00:00.000Z',
+      }),
+      hit('new', 'four', { score: 0.5, created_at: NOW.toISOString() }),
+      hit('ahead', 'five', { score: 0.5, created_at: '2025-06-02T00:00:00.000Z' }),
+      hit('bad', 'six', { score: 0.3, created_at: NOW.toISOString() }),
+    ];
+    const options = { budget: 500, min_score: 0.3, half_life_days: 10 };
+    const { citations } = await toContext(hits, options, { now: NOW, untrusted: false }, callBy());
+    expect(citations.map(({ memory_id, score }) => [memory_id, score])).toEqual([
+      ['new', 0.5],
+      ['ahead', 0.5],
+      ['half', 0.45],
+      ['old', 0.4],
+      ['known lately', 0.375],
+      ['bad', 0.3],
+    ]);
+  });
+
+  it('[Decision 10] prefers what was said at the times that the query names, and drops nothing', async () => {
+    const at = (day: string) => ({ created_at: `2025-${day}T12:00:00.000Z`, score: 0.8 });
+    const hits = [
+      hit('far', 'one', { ...at('01-10'), score: 1 }),
+      hit('near', 'two', at('05-09')),
+      hit('then', 'three', { ...at('01-10'), valid_from: '2025-05-06T00:00:00.000Z' }),
+    ];
+    const times = [
+      { from: Date.parse('2025-05-05'), to: Date.parse('2025-05-07') },
+      { from: Date.parse('1999-05-05'), to: Date.parse('1999-05-07') },
+    ];
+    const { citations } = await toContext(hits, { budget: 500, times }, { now: NOW, untrusted: false }, callBy());
+    expect(citations.map(({ memory_id }) => memory_id)).toEqual(['then', 'near', 'far']);
+    expect(citations.map(({ score }) => score)).toEqual([0.8, expect.closeTo(0.568, 3), 0.5]);
+  });
+
   it('leaves out memories that another hit supersedes, in any order', async () => {
     expect(await cited([hit('old', 'x'), hit('new', 'y', { supersedes: ['old', 'gone'] })])).toEqual(['new']);
     expect(await cited([hit('self', 'x', { supersedes: ['self'] })])).toEqual(['self']);

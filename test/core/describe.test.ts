@@ -31,6 +31,7 @@ const FEATURES = {
   keyword_search: true,
   graph_queries: false,
   temporal: true,
+  temporal_search: true,
   scopes: 'native',
   max_content_length: null as number | null,
   supports_audit: true,
@@ -67,6 +68,7 @@ const PINECONE = {
   consistency_tokens: true,
   etags: false,
   origins: false,
+  temporal_search: false,
 };
 
 interface Case {

@@ -171,15 +171,19 @@ describe('[Decision 49] a store that lacks a verb', () => {
   it('filters that it does not support are rejected with its name', async () => {
     const timeless = once((store) => ({
       ...store,
-      capabilities: { ...store.capabilities, temporal: false, explain: false },
+      capabilities: { ...store.capabilities, temporal: false, temporal_search: false, explain: false },
     }));
     const { client, user_id } = await open([HANDBOOK, { ...CRM, current: timeless }]);
     const rejected = [
       await client.ask('/memories', { user_id, since: '2020-01-01' }),
       await client.ask('/memories/search', { user_id, q: 'tea', explain: 'true' }),
+      await client.ask('/memories/search', { user_id, q: 'tea', since: '2020-01-01' }),
+      await client.tell('POST', '/context', { user_id, query: 'tea', until: '2030-01-01' }),
     ];
     for (const reply of rejected) expect(expectError(reply, 'unsupported_capability').provider).toBe('crm');
     expect((await client.ask('/memories', { user_id, since: '2020-01-01', scope: 'docs/*' })).status).toBe(200);
+    const inDocs = { user_id, q: 'tea', since: '2020-01-01', scope: 'docs/handbook' };
+    expect((await client.ask('/memories/search', inDocs)).status).toBe(200);
   });
 
   it('erase is no success while it may hold the user', async () => {

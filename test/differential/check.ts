@@ -15,7 +15,7 @@ export interface CheckOptions {
   readonly grants?: readonly string[];
   /** Operations that one of the stores cannot do for all of its memories. */
   readonly skipped?: readonly Operation['do'][];
-  /** Whether all stores have ETags and origins; default: their capabilities say it. */
+  /** Whether all stores have ETags and origins, and can search by time; default: their capabilities say it. */
   readonly etags?: boolean;
 }
 
@@ -37,6 +37,7 @@ export const checkAgreement = async (
       once: mounts.length === 0 && worlds.every(({ world }) => world.once),
       etags: etags && worlds.every(({ world }) => world.etags),
       origins: etags && worlds.every(({ world }) => world.origins),
+      times: etags && worlds.every(({ world }) => world.times),
     };
     const erased = new Set<number>();
     for (const [step, drawn] of operations.entries()) {

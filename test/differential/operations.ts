@@ -51,12 +51,16 @@ export type Operation = { readonly by: number } & (
       readonly limit: number;
       readonly min_score?: number;
       readonly explain?: true | undefined;
+      readonly since: Bound;
+      readonly until: Bound;
       readonly query: { q: string };
     }
   | {
       readonly do: 'context';
       readonly user: number;
       readonly others?: readonly number[];
+      readonly since: Bound;
+      readonly until: Bound;
       readonly fields: { query: string };
     }
   | {
@@ -299,9 +303,11 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         limit: fc.integer({ min: 1, max: 12 }),
         min_score: oneOf([0, 0.05, 0.25, 0.4, 0.5, 0.75, 1]),
         explain: oneOf([true, undefined] as const),
+        since: bound,
+        until: bound,
         query: fc.record({ q: text, scope: optional(prefix), ...written }),
       },
-      { requiredKeys: ['do', 'by', 'user', 'limit', 'query'] },
+      { requiredKeys: ['do', 'by', 'user', 'limit', 'since', 'until', 'query'] },
     ),
   },
   {
@@ -311,6 +317,8 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
       by,
       user,
       others,
+      since: bound,
+      until: bound,
       fields: fc.record({
         query: text,
         scope: optional(prefix),
@@ -369,8 +377,13 @@ export const needsVersions = (wanted: Operation): boolean =>
 export const changes = (wanted: Operation): boolean =>
   ['add', 'batch', 'again', 'patch', 'delete', 'erase', 'restore', 'purge', 'rollback'].includes(wanted.do);
 
-/** For stores that know no idempotency keys, ETags or origins. Nothing is left that `again` could repeat. */
-export const within = (wanted: Operation, { once = false, etags = false, origins = false } = {}): Operation => {
+/** For stores that know no idempotency keys, ETags or origins, or cannot search by time. Nothing is left that `again` could repeat. */
+export const within = (
+  wanted: Operation,
+  { once = false, etags = false, origins = false, times = false } = {},
+): Operation => {
+  if (!times && (wanted.do === 'search' || wanted.do === 'context') && (wanted.since || wanted.until))
+    return { ...wanted, since: null, until: null };
   if (!origins && 'query' in wanted) return { ...wanted, query: withoutWritten(wanted.query) } as Operation;
   if (!origins && wanted.do === 'context') return { ...wanted, fields: withoutWritten(wanted.fields) };
   if (!once && 'key' in wanted) {

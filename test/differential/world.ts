@@ -102,6 +102,8 @@ export interface World {
   readonly etags: boolean;
   readonly versioned: boolean;
   readonly origins: boolean;
+  /** Whether it can search by time. */
+  readonly times: boolean;
   /** Whether the backend knows scopes, so that it counts rarity over what a caller may see. */
   readonly native: boolean;
   perform(wanted: Operation): Promise<Answer>;
@@ -168,6 +170,10 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
       ? new Date(Date.parse(memory.created_at) + bound.by).toISOString()
       : undefined;
   };
+  const boundsOf = ({ since, until }: { readonly since: Bound; readonly until: Bound }) => ({
+    since: moment(since),
+    until: moment(until),
+  });
 
   const neutral = ({ id, created_at, updated_at, supersedes, ...rest }: WireMemory): object => {
     const seen = updates.get(id) ?? [];
@@ -326,7 +332,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
         return { status: 200, value };
       }
       case 'list': {
-        const bounds = { since: moment(wanted.since), until: moment(wanted.until) };
+        const bounds = boundsOf(wanted);
         const query: Query = { ...wanted.query, ...bounds, user_id: userOf(wanted.user) };
         return answer(await client.ask('/memories', query), page(by, query));
       }
@@ -340,6 +346,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
         const { limit, min_score, explain } = wanted;
         const query: Query = {
           ...wanted.query,
+          ...boundsOf(wanted),
           limit,
           min_score,
           explain: explain && 'true',
@@ -351,7 +358,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
       }
       case 'context':
         return answer<WireContext>(
-          await client.tell('POST', '/context', { ...wanted.fields, user_id: usersOf(wanted) }),
+          await client.tell('POST', '/context', { ...wanted.fields, ...boundsOf(wanted), user_id: usersOf(wanted) }),
           ({ citations, ...block }) => ({
             ...block,
             citations: citations.map(({ memory_id, score }) => ({ record: numbers.get(memory_id) ?? -1, score })),
@@ -425,6 +432,7 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
     etags: subject.capabilities.features.etags,
     versioned: subject.capabilities.features.versions,
     origins: subject.capabilities.features.origins,
+    times: subject.capabilities.features.temporal_search,
     native: subject.capabilities.features.scopes === 'native',
     perform,
     scopeOf: (record) => (added.length === 0 ? undefined : (pick(record)?.scope ?? null)),

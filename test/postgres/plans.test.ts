@@ -205,6 +205,7 @@ describe('search', () => {
     ['a scope prefix', { scope: 'apple' }],
     ['any scope', { scope: '' }],
     ['a tag', { tags: ['common'] }],
+    ['a time', { since: '2023-01-01T00:00:00.000Z' }],
   ])('counts words over all memories of the user, also under %s', async (_, more) => {
     expect(await search('exact', { user_id: 'small', ...more })).toEqual(ALL);
   });
@@ -225,6 +226,7 @@ describe('search', () => {
   it.each([
     ['a scope prefix', { scope: 'apple' }, 'memories_user_scope'],
     ['a tag', { tags: ['rare'] }, 'memories_user_tags'],
+    ['a time range', { since: '2023-01-01T00:00:00.000Z', until: '2023-02-01T00:00:00.000Z' }, 'memories_user_time'],
   ])('of a large user takes the same under %s, or all that match from its index', async (_, more, index) => {
     const used = await search('indexed', more);
     expect(used).toEqual(expect.arrayContaining(['memories_embedding', 'memories_keywords', 'memories_pkey']));

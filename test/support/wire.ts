@@ -85,6 +85,8 @@ export interface WireCapabilities {
     readonly keyword_search: boolean;
     readonly graph_queries: boolean;
     readonly temporal: boolean;
+    /** Our own: `since` and `until` of search and context. */
+    readonly temporal_search: boolean;
     readonly scopes: string;
     readonly max_content_length: number | null;
     readonly supports_audit: boolean;

@@ -97,14 +97,18 @@ export interface MemoryPatch extends Extensions {
   supersedes?: string[];
 }
 
-export interface ListQuery extends WrittenQuery {
+/** What was created in this time. */
+interface TimesQuery {
+  /** ISO 8601, inclusive, on `created_at`. */
+  since?: string;
+  until?: string;
+}
+
+export interface ListQuery extends WrittenQuery, TimesQuery {
   user_id: string;
   /** Glob over the scope: `*` matches any run of characters, `?` one character. */
   scope?: string;
   tag?: string;
-  /** ISO 8601, inclusive, on `created_at`. */
-  since?: string;
-  until?: string;
   /** Leaves out what is not valid now, or superseded by another memory of the page (`features.current`). */
   current?: boolean;
   /** Memories per page, 1 to 500; default 50. */
@@ -145,7 +149,8 @@ export interface Page<Item> {
   next_cursor?: string | null;
 }
 
-export interface SearchQuery extends WrittenQuery {
+/** `since` and `until` need `features.temporal_search`. */
+export interface SearchQuery extends WrittenQuery, TimesQuery {
   q: string;
   /** Several users are searched at once, where the gateway supports it (`features.multi_user`). */
   user_id: string | string[];
@@ -201,6 +206,13 @@ export interface ContextQuery {
   token_budget?: number | null;
   /** 0 to 1; omits memories with a lower score. */
   min_score?: number | null;
+  /** As in `SearchQuery`. */
+  since?: string | null;
+  until?: string | null;
+  /** The time for which the context is made: what is valid then, how old it is, and which day "yesterday" is; default: now. */
+  now?: string | null;
+  /** 0.1 to 36500; prefers what was said lately: scores times 0.75 after these days, and never less than 0.5. */
+  half_life_days?: number | null;
   /** As in `ListQuery`. */
   origin?: string | null;
   /** Whether memories of untrusted keys are included, marked with `[untrusted]`; default false. */
@@ -377,6 +389,7 @@ export interface Capabilities {
     keyword_search: boolean;
     graph_queries: boolean;
     temporal: boolean;
+    temporal_search?: boolean;
     scopes: 'native' | 'tags' | 'none';
     max_content_length: number | null;
     supports_audit: boolean;

@@ -83,6 +83,7 @@ function verbs(parts: VerbParts): Provider {
       vector_search: true,
       keyword_search: false,
       temporal: layout.temporal,
+      temporal_search: layout.temporal,
       scopes: fields.scope ? 'native' : 'none',
       tags: hasTags !== undefined,
       max_content_length: null,

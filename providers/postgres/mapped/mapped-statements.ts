@@ -5,6 +5,7 @@ import {
   OmpError,
   type Ref,
   type SearchQuery,
+  type Times,
   type VectorsQuery,
   type Visible,
 } from '#provider';
@@ -62,15 +63,7 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
     list(wanted: ListQuery): Query {
       const where = whereUser(layout, wanted);
       whereScopeGlob(layout, where, wanted);
-      for (const [name, is] of [
-        ['since', '>='],
-        ['until', '<='],
-      ] as const) {
-        const bound = wanted[name];
-        if (bound === undefined) continue;
-        if (created === undefined) throw unsupported(`${name}: the table has no time of creation`);
-        where.and(`${created} ${is} ${where.bind(bound)}::timestamptz`);
-      }
+      whereInTime(where, wanted, created);
       whereAfter(layout, where, { after: wanted.after, created });
       const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
       const order = sorts.map(({ name }) => `${name} desc`).join(', ');
@@ -191,6 +184,19 @@ export function whereScopePrefix(layout: Layout, where: Conditions, { scope: pre
   const scope = scopeIn(layout);
   if (prefix === undefined || scope === undefined) return;
   where.and(`starts_with(${scope}, ${where.bind(prefix)})`);
+}
+
+/** `created`: SQL of the time of creation. */
+export function whereInTime(where: Conditions, wanted: Times, created: string | undefined): void {
+  for (const [name, is] of [
+    ['since', '>='],
+    ['until', '<='],
+  ] as const) {
+    const bound = wanted[name];
+    if (bound === undefined) continue;
+    if (created === undefined) throw unsupported(`${name}: the table has no time of creation`);
+    where.and(`${created} ${is} ${where.bind(bound)}::timestamptz`);
+  }
 }
 
 /** The rows after this one in the order of lists. */

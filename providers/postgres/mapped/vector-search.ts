@@ -5,7 +5,14 @@ import type { Database, Query, Row } from '../client/connections.ts';
 import type { Conditions } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
 import type { Layout } from './layout.ts';
-import { doubledBytes, type MappedStatements, requireTags, whereScopePrefix, whereUser } from './mapped-statements.ts';
+import {
+  doubledBytes,
+  type MappedStatements,
+  requireTags,
+  whereInTime,
+  whereScopePrefix,
+  whereUser,
+} from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';
 
 export interface SearchOptions {
@@ -45,7 +52,8 @@ export function createVectorSearch(options: SearchOptions) {
     if (!index?.iterative) return all();
 
     // A large user may have few rows that match a filter.
-    const filtered = query.scope !== undefined || query.tags.length > 0 || query.within !== null;
+    const { scope, tags, within, since, until } = query;
+    const filtered = tags.length > 0 || within !== null || [scope, since, until].some((filter) => filter !== undefined);
     if (filtered || !large.has(query.user_id)) {
       const { statement, values } = bounded(wanted, large_user_rows);
       const rows = await db.query(statement, values, call);
@@ -94,6 +102,7 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
   const statement = ({ query, vector }: VectorQuery, write: (parts: StatementParts) => string): Query => {
     const where = whereUser(layout, query);
     whereScopePrefix(layout, where, query);
+    whereInTime(where, query, reading.created);
     const { max_content_bytes: most } = query;
     if (most !== undefined) where.and(`octet_length(${layout.fields.content?.read}) <= ${where.bind(most)}::int8`);
     const distance = column.distance(where.bind(column.encode(vector)));

@@ -5,6 +5,7 @@ import {
   ORIGIN,
   type Ref,
   type SearchQuery,
+  type Times,
   UNTRUSTED,
   type Visible,
 } from '#provider';
@@ -66,6 +67,11 @@ export const UNINDEXED_USER = `user_id || ''`;
 
 export function whereTags(where: Conditions, tags: readonly string[]): void {
   if (tags.length > 0) where.and(`tags @> ${where.bind(toTextArray(tags))}::text[]`);
+}
+
+export function whereInTime(where: Conditions, { since, until }: Times): void {
+  if (since !== undefined) where.and(`created_at >= ${where.bind(since)}::timestamptz`);
+  if (until !== undefined) where.and(`created_at <= ${where.bind(until)}::timestamptz`);
 }
 
 export function whereWritten(where: Conditions, { origin, trusted }: ListQuery['written'] = {}): void {

@@ -24,6 +24,7 @@ import {
   part,
   shardOf,
   UNINDEXED_USER,
+  whereInTime,
   whereOne,
   whereScopeGlob,
   whereTags,
@@ -281,7 +282,7 @@ function listOf(names: Names, where: Conditions, wanted: ListQuery): Listed {
   where.and(`user_id = ${where.bind(wanted.user_id)}`);
   const listed = part(where, (inner) => whereListed(inner, wanted));
   where.and(hasLiteralScope(wanted) ? listed : inOrder(listed));
-  whereInTime(where, wanted);
+  whereOnPage(where, wanted);
   const from = `from ${names.memories} m where ${where} order by m.created_at desc, m.id desc limit ${where.bind(wanted.limit)}`;
   return { first: '', from };
 }
@@ -296,7 +297,7 @@ const NEWEST = 4_000;
 function listOfLargeUser(names: Names, where: Conditions, wanted: ListQuery): Listed {
   const user = where.bind(wanted.user_id);
   const limit = where.bind(wanted.limit);
-  const inTime = part(where, (inner) => whereInTime(inner, wanted));
+  const inTime = part(where, (inner) => whereOnPage(inner, wanted));
   const listed = part(where, (inner) => whereListed(inner, wanted));
   const byTag = part(where, (inner) => whereTagsOfLargeUser(inner, wanted));
   const mine = inShard(names);
@@ -330,9 +331,8 @@ function whereListed(where: Conditions, wanted: ListQuery): void {
   whereWithin(where, wanted);
 }
 
-function whereInTime(where: Conditions, wanted: ListQuery): void {
-  if (wanted.since !== undefined) where.and(`created_at >= ${where.bind(wanted.since)}::timestamptz`);
-  if (wanted.until !== undefined) where.and(`created_at <= ${where.bind(wanted.until)}::timestamptz`);
+function whereOnPage(where: Conditions, wanted: ListQuery): void {
+  whereInTime(where, wanted);
   if (wanted.after) {
     const { created_at, id } = wanted.after;
     where.and(`(created_at, id) < (${where.bind(created_at)}::timestamptz, ${where.bind(id)})`);

@@ -215,6 +215,7 @@ const capabilitiesOf = ({ mode }: ProviderContext['ranking']): ProviderCapabilit
   vector_search: mode !== 'keyword',
   keyword_search: mode !== 'vector',
   temporal: true,
+  temporal_search: true,
   scopes: 'native',
   tags: true,
   max_content_length: null,

@@ -7,6 +7,7 @@ import {
   part,
   shardOf,
   UNINDEXED_USER,
+  whereInTime,
   whereScopePrefix,
   whereTags,
   whereTagsOfLargeUser,
@@ -88,10 +89,10 @@ export function searchStatements(names: Names, ranking: RankingOptions): (search
   };
 }
 
-const isFiltered = ({ within, outside, scope, tags, max_content_bytes, written }: SearchQuery): boolean =>
+const isFiltered = ({ within, outside, scope, tags, since, until, max_content_bytes, written }: SearchQuery): boolean =>
   within !== null ||
   tags.length > 0 ||
-  [outside, scope, max_content_bytes, written].some((filter) => filter !== undefined);
+  [outside, scope, since, until, max_content_bytes, written].some((filter) => filter !== undefined);
 
 function textOf(parts: StatementParts, search: Search): string {
   const { names, ranking, limit, bytes } = parts;
@@ -158,6 +159,7 @@ function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
   const filter = part(where, (inner) => {
     whereScopePrefix(inner, query);
     whereTags(inner, query.tags);
+    whereInTime(inner, query);
     whereWritten(inner, query.written);
     const most = query.max_content_bytes;
     if (most !== undefined) inner.and(`octet_length(content) <= ${inner.bind(most)}::int8`);
@@ -171,7 +173,7 @@ function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
     whole: () => `${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, user))} and ${visible}`,
     /** All matching memories of a large user, read through the indexes of the filters. */
     matching: () =>
-      `${inShard(names)} and ${UNINDEXED_USER} = ${user} and ${visible} and ${filter} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
+      `${inShard(names)} and ${userOfMatching(query)} = ${user} and ${visible} and ${filter} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
     /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
     scanned: `${inShard(names)} and large and ${UNINDEXED_USER} = ${user} and case when large then ${visible} and ${filter} end`,
     cosine: distance ? cosineOf(distance) : '0',
@@ -324,16 +326,21 @@ function rarest(keys: readonly number[], holding: readonly number[]): number[] {
 }
 
 /** Whether an index leads to the memories of a large user that match the filters. */
-export const hasIndexedFilter = ({ scope, tags }: SearchQuery): boolean => Boolean(scope) || tags.length > 0;
+export const hasIndexedFilter = (query: SearchQuery): boolean =>
+  hasOwnIndex(query) || query.since !== undefined || query.until !== undefined;
+const hasOwnIndex = ({ scope, tags }: SearchQuery): boolean => Boolean(scope) || tags.length > 0;
+/** The user, so that the index of another filter leads to the matches, or else that on user and time. */
+const userOfMatching = (query: SearchQuery): string => (hasOwnIndex(query) ? UNINDEXED_USER : 'user_id');
 
 /** Counts the memories that `exactlyMatching` would rank, up to a limit. */
 export function countMatchesStatement(names: Names, query: SearchQuery, limit: number): SearchStatement {
   const where = conditions(shardOf(names, query.user_id));
   where.and(inShard(names));
-  where.and(`${UNINDEXED_USER} = ${where.bind(query.user_id)}`);
+  where.and(`${userOfMatching(query)} = ${where.bind(query.user_id)}`);
   whereWithin(where, query);
   whereScopePrefix(where, query);
   whereTags(where, query.tags);
+  whereInTime(where, query);
   whereTagsOfLargeUser(where, query);
   const matches = `select from ${names.memories} where ${where} limit ${where.bind(limit)}`;
   return { text: `select count(*)::float8 as matching from (${matches}) as matches`, values: where.values };

@@ -79,7 +79,8 @@ function createMatchCount(names: Names, run: Run) {
     sizeCalculation: (_, key) => key.length,
   });
   return async (query: SearchQuery, limit: number, call: Call): Promise<number> => {
-    const key = JSON.stringify([query.user_id, query.within, query.scope, query.tags, limit]);
+    const { user_id, within, scope, tags, since, until } = query;
+    const key = JSON.stringify([user_id, within, scope, tags, since, until, limit]);
     const known = kept.get(key);
     if (known !== undefined) return known;
     const { text, values } = countMatchesStatement(names, query, limit);
