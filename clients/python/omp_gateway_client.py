@@ -338,7 +338,7 @@ class MemoryClient:
         half_life_days=30 prefers what was said lately: scores times 0.75 after these days, and never less than 0.5. `now` is the
         time for which the context is made: what is valid then, and how old it is.
 
-        untrusted=True includes what untrusted keys wrote, marked with `[untrusted]`.
+        untrusted=True includes what untrusted keys wrote, marked with `[untrusted]`. explain=True says why each citation is there.
         """
         ids = user_id if isinstance(user_id, str) else list(user_id)
         return self._send("POST", "/context", body={"query": query, "user_id": ids, **options}, repeatable=True)

@@ -1,7 +1,17 @@
 import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
+import { conversationOf } from '#toolbox';
 import type { Lines, LinesRequest } from './context-lines.ts';
-import { type Currency, currentHits } from './current.ts';
+import {
+  anchorsOf,
+  type ConversationOf,
+  type Conversations,
+  type Explanation,
+  explainPlace,
+  type RankedHit,
+  rankByConversation,
+} from './conversations.ts';
+import { type Currency, currentAmong, currentHits } from './current.ts';
 import { type NamedTime, nearnessFactor } from './named-times.ts';
 import { ageFactor, weighted } from './said.ts';
 
@@ -10,7 +20,7 @@ export const TOKEN_ENCODING = 'o200k_base';
 
 export interface ContextBlock {
   readonly text: string;
-  readonly citations: { memory_id: string; score: number }[];
+  readonly citations: { memory_id: string; score: number; explanation?: Explanation }[];
   readonly token_count: number;
 }
 
@@ -23,6 +33,10 @@ export interface ContextOptions {
   readonly half_life_days?: number | undefined;
   /** Times that the query names: what was said then is preferred. */
   readonly times?: readonly NamedTime[];
+  /** Undefined: the store cannot find neighbours. */
+  readonly conversations?: Conversations | undefined;
+  /** Whether each citation has an `explanation`. */
+  readonly explain?: boolean;
 }
 
 /**
@@ -34,6 +48,8 @@ export const MIN_SIMILARITY = 0.1;
 
 /** The longest token: 128 blanks. */
 const LONGEST_TOKEN = 128;
+/** Maximum candidates of one block: as many as a search finds. */
+const MAX_CANDIDATES = 100;
 /** Maximum characters of all candidates of one block: about a million tokens. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
@@ -44,24 +60,22 @@ const thread = openThread<LinesRequest, Lines>(
 );
 
 /**
- * The best hits as numbered lines in a fence, within the budget, with citations in the order of the lines. Leaves out memories that
- * are not current among the hits, or that are too long.
+ * The best hits and their neighbours as numbered lines in a fence, within the budget, with citations in the order of the lines. Leaves
+ * out memories that are not current among these, or that are too long.
  */
 export async function toContext(
   hits: readonly SearchHit[],
-  { budget, min_score = 0, half_life_days, times = [] }: ContextOptions,
+  options: ContextOptions,
   currency: Currency,
   call: Call,
 ): Promise<ContextBlock> {
   let characters = MAX_CHARACTERS;
-  const found = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
-    if (score === 0 || score < min_score) return false;
+  const { budget, conversations, explain } = options;
+  const candidates = (await inConversations(hits, options, currency)).filter(({ memory: { content } }) => {
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
   });
-  const aged = half_life_days === undefined ? found : weighted(found, ageFactor(half_life_days, currency.now));
-  const candidates = times.length === 0 ? aged : weighted(aged, nearnessFactor(times));
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
   const memories = candidates.map(({ memory }) => {
     const { id, user_id, content, created_at, valid_from, source } = memory;
@@ -69,8 +83,30 @@ export async function toContext(
   });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {
-    const { memory, score } = candidates[position] as SearchHit;
-    return { memory_id: memory.id, score };
+    const ranked = candidates[position] as RankedHit;
+    const { memory, score } = ranked;
+    return { memory_id: memory.id, score, ...(explain && { explanation: explainPlace(ranked, conversations) }) };
   });
   return { text, citations, token_count };
+}
+
+/** The hits that count, ranked by the times that matter and with their neighbours. */
+async function inConversations(
+  hits: readonly SearchHit[],
+  { min_score = 0, half_life_days, times = [], conversations }: ContextOptions,
+  currency: Currency,
+): Promise<RankedHit[]> {
+  const of: ConversationOf = (memory) => (conversations?.isAble(memory) ? conversationOf(memory) : undefined);
+  const counts = ({ score }: SearchHit) => score > 0 && score >= min_score;
+  const scored = currentHits(hits, currency).filter(counts);
+  const aged = half_life_days === undefined ? scored : weighted(scored, ageFactor(half_life_days, currency.now));
+  const found = times.length === 0 ? aged : weighted(aged, nearnessFactor(times));
+  const anchors = anchorsOf(found, of);
+  const near = anchors.length > 0 ? await conversations?.neighbours(anchors) : undefined;
+  if (!near) return rankByConversation(found, [], of);
+  const isCurrent = currentAmong([...hits.map(({ memory }) => memory), ...near], currency);
+  const current = found.filter(({ memory }) => isCurrent(memory));
+  // Times leave out nothing that the search found.
+  const isKept = (hit: RankedHit) => hit.reasons.search !== null || counts(hit);
+  return rankByConversation(current, near.filter(isCurrent), of).filter(isKept).slice(0, MAX_CANDIDATES);
 }

@@ -18,6 +18,7 @@ import {
   type Position,
   type Ref,
   type SearchHit,
+  type Times,
   UNTRUSTED,
   versionChanged,
   type Written,
@@ -76,6 +77,10 @@ export function newestFirst(a: Position, b: Position): number {
   if (a.id === b.id) return 0;
   return a.id > b.id ? -1 : 1;
 }
+
+/** What the memories of one conversation have in common (`NeighboursQuery`); undefined: the memory is in none. */
+export const conversationOf = ({ user_id, scope, source }: Memory): string | undefined =>
+  source?.ref === undefined ? undefined : JSON.stringify([user_id, scope, source.app, source.ref]);
 
 /** The order of hits. */
 export const byScore = (a: SearchHit, b: SearchHit): number => b.score - a.score || newestFirst(a.memory, b.memory);
@@ -138,6 +143,10 @@ export function writtenMatcher({ origin, trusted }: Written = {}): (memory: Pick
   return (memory) =>
     !(trusted && isUntrusted(memory)) && matches(memory.extensions[ORIGIN] as Partial<Origin> | undefined);
 }
+
+/** Whether a memory was created within these bounds. */
+export const isInTime = ({ created_at }: Pick<Memory, 'created_at'>, { since, until }: Times): boolean =>
+  (since === undefined || created_at >= since) && (until === undefined || created_at <= until);
 
 /** The `x-` keys after a patch: null removes one. */
 export const mergeExtensions = (before: Extensions, changes: Extensions = {}): Extensions =>

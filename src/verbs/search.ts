@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import type { Call, SearchHit } from '#contract';
-import { mergeHits, upToBytes } from '#toolbox';
+import type { Call, Memory, NeighboursQuery, SearchHit, Times } from '#contract';
+import { isInTime, mergeHits, upToBytes } from '#toolbox';
 import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
+import type { Conversations } from '../core/conversations.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
 import { timesNamed } from '../core/named-times.ts';
@@ -199,10 +200,29 @@ const ContextInput = z
       description: 'Whether the context may have memories of untrusted keys, each with `[untrusted]` before its text.',
       default: false,
     }),
+    explain: optional(z.boolean()).meta({
+      description: 'Whether each citation has an `explanation` of its place.',
+      default: false,
+    }),
   })
   .meta({ id: 'ContextRequest' });
 
-/** SPEC, POST /context (Decision 10). The gateway builds it from a search. */
+const Place = z
+  .looseObject({
+    search: ratio('Score of the search, times the factors of time; null: no search found it, a neighbour did.'),
+    neighbour: ratio('Better score of the memories before and after it; null: it is in no conversation.'),
+    conversation: ratio('Mean of the three best scores of its conversation; null: it is in none.'),
+    weights: z.looseObject({ neighbour: weight, conversation: weight }),
+    neighbours: z.boolean().meta({
+      description: 'Whether the store of the memory finds neighbours; if not, `score` is that of the search.',
+    }),
+  })
+  .meta({
+    description:
+      'With `explain`: memories of conversations stand in the order of `search` + `weights.neighbour` · `neighbour` + `weights.conversation` · `conversation`.',
+  });
+
+/** SPEC, POST /context (Decision 10, 57). The gateway builds it from a search. */
 export const context = verb({
   name: 'context',
   method: 'POST',
@@ -211,9 +231,9 @@ export const context = verb({
   body: { example: { query: 'which package manager does the user prefer?', user_id: 'u1', token_budget: 500 } },
   needs: ['search'],
   facts: factsOfUsers,
-  async run(input, access, call) {
-    const { query: text, user_id, scope, token_budget, min_score, origin } = input;
-    const untrusted = input.untrusted ?? false;
+  async run({ query: text, user_id, explain, untrusted: asked, ...input }, access, call) {
+    const { scope, token_budget, min_score, origin } = input;
+    const untrusted = asked ?? false;
     const times = { since: input.since ?? undefined, until: input.until ?? undefined };
     requireTimes(access, times, 'temporal_search');
     const half_life_days = input.half_life_days ?? undefined;
@@ -233,7 +253,17 @@ export const context = verb({
     const hits = withTrust(items, untrusted, recordOf);
     const now = input.now == null ? new Date() : new Date(input.now);
     const named = access.store.capabilities.temporal ? timesNamed(text, now) : [];
-    return toContext(hits, { budget, min_score: least, half_life_days, times: named }, { now, untrusted }, call);
+    const { max_content_bytes } = query;
+    const conversations = conversationsOf(access, { written, max_content_bytes, ...times }, untrusted, call);
+    const options = {
+      budget,
+      min_score: least,
+      half_life_days,
+      times: named,
+      conversations,
+      explain: explain === true,
+    };
+    return toContext(hits, options, { now, untrusted }, call);
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',
@@ -247,8 +277,8 @@ export const context = verb({
             'Numbered lines in a fence, best first, with day and source; parts of a conversation stand together, in its order. Empty if no memory matches.',
         }),
         citations: z
-          .array(z.looseObject({ memory_id: z.string(), score }))
-          .meta({ description: 'The memory of each line, in order.' }),
+          .array(z.looseObject({ memory_id: z.string(), score, explanation: Place.optional() }))
+          .meta({ description: 'The memory of each line, in order. `score`: by which it ranks.' }),
         token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
         ...leftOut,
       })
@@ -285,6 +315,36 @@ async function searchAllowed(
       hits.map(({ memory }) => memory),
     );
   });
+}
+
+/** The conversations of a search's hits. Of their neighbours the caller gets what it may read. */
+function conversationsOf(
+  access: Access,
+  { since, until, ...wanted }: Pick<NeighboursQuery, 'written' | 'max_content_bytes'> & Times,
+  untrusted: boolean,
+  call: Call,
+): Conversations | undefined {
+  const { store, shares, bounds } = access;
+  const { neighbours, mounts } = store;
+  if (!neighbours) return undefined;
+  return {
+    isAble: ({ id }) => !mounts || (mounts.ofId(id)?.store ?? mounts.root).neighbours !== undefined,
+    async neighbours(anchors) {
+      const users = new Set(anchors.map(({ user_id }) => user_id));
+      const { items } = await shares.records(2 * anchors.length, call, async () => {
+        const found: Memory[] = [];
+        // One user after another, as in `bestOf`.
+        for (const user of users) {
+          const ids = anchors.filter(({ user_id }) => user_id === user).map(({ id }) => id);
+          const ofUser = await neighbours({ user_id: user, ids, ...wanted, ...bounds }, call);
+          for (const memory of ofUser) found.push(access.readable(memory, user));
+        }
+        return pageOf(found, found);
+      });
+      const inTime = items.filter((memory) => isInTime(memory, { since, until }));
+      return withTrust(inTime, untrusted, (memory) => memory);
+    },
+  };
 }
 
 /**

@@ -17,6 +17,7 @@ const OWN = [
   'etags',
   'versions',
   'origins',
+  'neighbours',
   'users',
   'stats',
   'map',

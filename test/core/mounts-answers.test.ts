@@ -61,6 +61,23 @@ describe('[Decision 49] a store that fails', () => {
     await all.ping(call);
   });
 
+  it('[Decision 57] is asked for the neighbours of its own hits, and a store that has none says so', async () => {
+    const current = once(bent(() => ({ neighbours: undefined as never })));
+    const { client, add, user_id } = await open([HANDBOOK, { ...CRM, current }]);
+    const source = { source: { ref: 'talk' } };
+    const talk = async (scope: string | null) => {
+      await add(`tea ${scope}`, scope, source);
+      return (await add('green', scope, source)).id;
+    };
+    const [own, mounted, unable] = [await talk(null), await talk('docs/handbook/a'), await talk('crm/a')];
+    const query = { user_id, query: 'tea', min_score: 0.001, explain: true };
+    const { citations } = await client.context(query);
+    const explained = new Map(citations.map(({ memory_id, explanation }) => [memory_id, explanation]));
+    for (const id of [own, mounted]) expect(explained.get(id)?.neighbour).toBeGreaterThan(0);
+    expect(explained.get(unable)?.neighbour ?? null).toBeNull();
+    expect([...explained].filter(([id]) => id.startsWith('~crm~')).map(([, one]) => one?.neighbours)).toContain(false);
+  });
+
   it('is left out of the memories of changes if it is optional, and the log says why', async () => {
     let isDown = false;
     const current = once(bent(({ name, get }) => ({ get: (ref, own) => (isDown ? down(name) : get(ref, own)) })));

@@ -8,6 +8,7 @@ import {
   type Memory,
   type MemoryPatch,
   mergeExtensions,
+  type NeighboursQuery,
   type ProtocolVerb,
   type Vector,
   type VectorsQuery,
@@ -17,6 +18,7 @@ import { type Query, rememberStatements, type Statement } from '../client/connec
 import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
 import { changeEntryValues, insertChangeEntry } from './audit-log.ts';
 import {
+  CONVERSATION,
   type Conditions,
   conditions,
   inShard,
@@ -184,6 +186,41 @@ export function createStatements(
       whereWithin(where, visible);
       where.and(`${names.embedding} is not null`);
       return query(`select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`, where.values);
+    },
+
+    /**
+     * The memories next to others in their conversations: two looks at the index of conversations for each. They have no other
+     * condition, else the planner would read and sort the whole conversation. What the hash stands for is compared afterwards.
+     */
+    neighbours({ user_id, ids, written, max_content_bytes, max_bytes, ...visible }: NeighboursQuery): Query {
+      const where = conditions(shardOf(names, user_id));
+      const [user, known] = [where.bind(user_id), `${where.bind(toTextArray(ids))}::text[]`];
+      const seen = part(where, (inner) => whereWithin(inner, visible));
+      const filter = part(where, (inner) => {
+        inner.and(`not id = any(${known})`);
+        whereWritten(inner, written);
+        if (max_content_bytes !== undefined)
+          inner.and(`octet_length(content) <= ${inner.bind(max_content_bytes)}::int8`);
+      });
+      const next = (beyond: '<' | '>', order: 'asc' | 'desc') => `(
+        select id as near from ${names.memories}
+        where ${inShard(names)} and ${CONVERSATION} = place and source ->> 'ref' is not null and (created_at, id) ${beyond} (anchor_at, anchor)
+        order by created_at ${order}, id ${order} limit 1)`;
+      const order = 'created_at desc, id desc';
+      const rows = `select *, ${BYTES} as bytes from ${names.memories} join found on id = near
+        where ${inShard(names)} and user_id = ${user} and ${filter}
+          and (scope, source ->> 'app', source ->> 'ref') is not distinct from (of_scope, of_app, of_ref)`;
+      return query(
+        `with anchors as materialized (
+           select id as anchor, created_at as anchor_at, ${CONVERSATION} as place,
+             scope as of_scope, source ->> 'app' as of_app, source ->> 'ref' as of_ref
+           from ${names.memories} where ${inShard(names)} and id = any(${known}) and ${UNINDEXED_USER} = ${user} and ${seen}
+             and source ->> 'ref' is not null),
+         found as materialized (
+           select distinct on (near) near, of_scope, of_app, of_ref from anchors cross join lateral (${next('<', 'desc')} union all ${next('>', 'asc')}) as pair)
+         select ${listColumns} from ${firstWithin(rows, order, where.bind(max_bytes))} as m order by ${order}`,
+        where.values,
+      );
     },
 
     /** Writes only the given fields, so patches of different fields never undo each other. */
