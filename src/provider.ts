@@ -43,6 +43,7 @@ export type {
   MemoryPatch,
   MemoryVersion,
   MemoryVersions,
+  NeighboursQuery,
   NewMemory,
   NewVector,
   OmpErrorOptions,
@@ -136,6 +137,7 @@ export {
 export {
   byScore,
   changeMatcher,
+  conversationOf,
   countWithin,
   createKeyedMutex,
   effectivePatch,

@@ -26,6 +26,7 @@ import {
   type UserSummary,
   unchangedEntry,
   usedBy,
+  type Visible,
   visibleMatcher,
 } from '#provider';
 import { createAuditLog } from './audit.ts';
@@ -73,6 +74,8 @@ export default defineProvider({
       const { user_id, scope } = home.entry.memory;
       return (ref.users === null || ref.users.includes(user_id)) && visibleMatcher(ref)(scope) ? home : undefined;
     };
+    const homesOf = (ids: readonly string[], { user_id, ...visible }: Visible & { readonly user_id: string }): Home[] =>
+      ids.flatMap((id) => homeOf({ ...visible, id, users: [user_id] }) ?? []);
     /** The caller changes the memory in the same tick, so that both happen or neither does. */
     const recordAudit = (action: AuditAction, memory: Memory, call: Call, old?: Memory) => {
       const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : [];
@@ -139,16 +142,15 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
+      neighbours: async ({ ids, ...query }) => users.get(query.user_id)?.neighbours(homesOf(ids, query), query) ?? [],
       ...(embedder && {
-        async vectorsOf({ ids, user_id, ...visible }) {
-          const vectors = new Map<string, Float32Array>();
-          for (const id of ids) {
-            const home = homeOf({ id, users: [user_id], ...visible });
-            const vector = home?.user.vector(home.entry);
-            if (vector) vectors.set(id, vector);
-          }
-          return vectors;
-        },
+        vectorsOf: async ({ ids, ...query }) =>
+          new Map(
+            homesOf(ids, query).flatMap(({ user, entry }) => {
+              const vector = user.vector(entry);
+              return vector ? [[entry.memory.id, vector]] : [];
+            }),
+          ),
       }),
       // Without native scopes, the counts would include tags that stand for scopes.
       ...(scopes === 'native' && {

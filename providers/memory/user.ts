@@ -1,11 +1,14 @@
 import {
   byScore,
+  conversationOf,
   type ListQuery,
   literalPrefix,
   MAX_DAYS,
   MAX_PERIODS,
   type Memory,
+  type NeighboursQuery,
   NO_STATS,
+  newestFirst,
   type Position,
   queryTerms,
   type RankingOptions,
@@ -46,12 +49,15 @@ export interface User {
   vector(entry: Entry): Float32Array | undefined;
   list(query: ListQuery): Memory[];
   search(query: SearchQuery): SearchHit[];
+  neighbours(anchors: readonly { readonly entry: Entry }[], query: Omit<NeighboursQuery, 'ids'>): Memory[];
   stats(query: Omit<StatsQuery, 'user_id'>): UserStats;
 }
 
 export function createUser(dimensions: number | undefined, ranking: RankingOptions): User {
   /** Oldest first: a new record nearly always goes to the end. */
   const entries: Entry[] = [];
+  /** The entries of each conversation, oldest first. */
+  const conversations = new Map<string, Entry[]>();
   const keywords = createKeywords();
   const vectors = dimensions === undefined ? undefined : createVectors(dimensions);
   const free: number[] = [];
@@ -62,20 +68,39 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
     if (vector) vectors?.set(slot, vector);
   };
 
+  const join = (entry: Entry) => {
+    const name = conversationOf(entry.memory);
+    if (name === undefined) return;
+    const others = conversations.get(name);
+    if (others) others.splice(rank(others, entry.memory), 0, entry);
+    else conversations.set(name, [entry]);
+  };
+  const leave = ({ memory }: Entry) => {
+    const name = conversationOf(memory) ?? '';
+    const all = conversations.get(name);
+    all?.splice(rank(all, memory), 1);
+    if (all?.length === 0) conversations.delete(name);
+  };
+
   return {
     add(memory, content) {
       const entry: Entry = { memory, slot: free.pop() ?? slots++ };
       entries.splice(rank(entries, memory), 0, entry);
+      join(entry);
       index(entry, content);
       return entry;
     },
     replace(entry, memory, content) {
       const rewritten = memory.content !== entry.memory.content;
+      const moves = memory.scope !== entry.memory.scope;
+      if (moves) leave(entry);
       entry.memory = memory;
+      if (moves) join(entry);
       if (content && rewritten) index(entry, content);
     },
     remove(entry) {
       keywords.delete(entry.slot);
+      leave(entry);
       entries.splice(rank(entries, entry.memory), 1);
       free.push(entry.slot);
     },
@@ -110,6 +135,18 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
           hits.push({ memory, score, ...(query.explain && { parts: { cosine, coverage, weights: weight } }) });
       }
       return upToBytes(hits.sort(byScore).slice(0, query.limit), query.max_bytes, ({ memory }) => memory);
+    },
+    neighbours(anchors, query) {
+      const isWanted = writtenMatcher(query.written);
+      const near = new Set<Memory>();
+      for (const { entry } of anchors) {
+        const all = conversations.get(conversationOf(entry.memory) ?? '') ?? [];
+        const place = rank(all, entry.memory);
+        for (const other of [all[place - 1], all[place + 1]]) if (other) near.add(other.memory);
+      }
+      for (const { entry } of anchors) near.delete(entry.memory);
+      const page = [...near].filter((memory) => isShort(memory, query) && isWanted(memory)).sort(newestFirst);
+      return upToBytes(page, query.max_bytes, (memory) => memory);
     },
     stats({ limit, ...visible }) {
       const memories = inside(entries, visible).map(({ memory }) => memory);
@@ -185,7 +222,7 @@ const isBefore = (a: Position, b: Position): boolean =>
 const inScope = ({ scope }: Memory, prefix: string | undefined): boolean =>
   prefix === undefined || (scope?.startsWith(prefix) ?? false);
 
-const isShort = ({ content }: Memory, { max_content_bytes: most }: SearchQuery): boolean =>
+const isShort = ({ content }: Memory, { max_content_bytes: most }: Pick<SearchQuery, 'max_content_bytes'>): boolean =>
   most === undefined || Buffer.byteLength(content) <= most;
 
 const hasTags = ({ tags }: Memory, queryTags: readonly string[]): boolean =>

@@ -50,6 +50,22 @@ export interface VectorsQuery extends Visible {
   readonly ids: readonly string[];
 }
 
+/**
+ * Asks for the memories next to others in their conversations. A conversation is all of one user with the same `source.app`,
+ * `source.ref` and `scope`, in the order of `created_at`, then `id`. Since they have one scope, `within` and `outside` decide it for all.
+ */
+export interface NeighboursQuery extends Visible {
+  readonly user_id: string;
+  /** Ids of records with a `source.ref` that the gateway has read just before, at most 100. */
+  readonly ids: readonly string[];
+  /** A neighbour that does not match is left out; the one beyond it does not take its place. */
+  readonly written?: Written | undefined;
+  /** The same for a longer content, in UTF-8. */
+  readonly max_content_bytes?: number;
+  /** Limit of the result in bytes, as in `ListQuery`. */
+  readonly max_bytes: number;
+}
+
 /** Records outside the allowed scopes count as absent, also for the rarity of terms. */
 export interface SearchQuery extends Visible {
   readonly user_id: string;
@@ -204,6 +220,11 @@ export interface Provider {
   delete?(ref: Ref, call: Call): Promise<boolean>;
   list?(query: ListQuery, call: Call): Promise<Memory[]>;
   search?(query: SearchQuery, call: Call): Promise<SearchHit[]>;
+  /**
+   * The memory before and the one after each of these in its conversation: each once, without these themselves. Must be quick
+   * however many memories a conversation, and a user, has. Absent: `context` ranks each memory by itself.
+   */
+  neighbours?(query: NeighboursQuery, call: Call): Promise<Memory[]>;
   /** The stored vectors, by id; without records that have none. */
   vectorsOf?(query: VectorsQuery, call: Call): Promise<ReadonlyMap<string, Float32Array>>;
   /** Users in a fixed order, which may differ between providers. */

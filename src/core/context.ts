@@ -1,7 +1,8 @@
 import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, LinesRequest } from './context-lines.ts';
-import { type Currency, currentHits } from './current.ts';
+import { anchorsOf, type Conversations, type RankedHit, rankByConversation } from './conversations.ts';
+import { type Currency, currentAmong, currentHits } from './current.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
@@ -17,6 +18,8 @@ export interface ContextOptions {
   readonly budget: number;
   /** Hits with a lower score are left out; by default `MIN_SIMILARITY` with vector search. */
   readonly min_score?: number | undefined;
+  /** Undefined: the store cannot find neighbours. */
+  readonly conversations?: Conversations | undefined;
 }
 
 /**
@@ -38,18 +41,19 @@ const thread = openThread<LinesRequest, Lines>(
 );
 
 /**
- * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not current among the hits, or
- * that are too long.
+ * The best hits and their neighbours as numbered lines in a fence, within the budget. Leaves out memories that are not current among
+ * these, or that are too long.
  */
 export async function toContext(
   hits: readonly SearchHit[],
-  { budget, min_score = 0 }: ContextOptions,
+  { budget, min_score = 0, conversations }: ContextOptions,
   currency: Currency,
   call: Call,
 ): Promise<ContextBlock> {
   let characters = MAX_CHARACTERS;
-  const candidates = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
-    if (score === 0 || score < min_score) return false;
+  const scored = ({ score }: SearchHit) => score > 0 && score >= min_score;
+  const ranked = await inConversations(hits, currency, scored, conversations);
+  const candidates = ranked.filter(({ memory: { content } }) => {
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
@@ -65,4 +69,19 @@ export async function toContext(
     return { memory_id: memory.id, score };
   });
   return { text, citations, token_count };
+}
+
+/** The hits that count, ranked with their neighbours. */
+async function inConversations(
+  hits: readonly SearchHit[],
+  currency: Currency,
+  counts: (hit: SearchHit) => boolean,
+  { of, neighbours }: Conversations = { of: () => undefined, neighbours: async () => [] },
+): Promise<RankedHit[]> {
+  const found = currentHits(hits, currency).filter(counts);
+  const anchors = anchorsOf(found, of);
+  const near = anchors.length > 0 ? await neighbours(anchors) : [];
+  const isCurrent = currentAmong([...hits.map(({ memory }) => memory), ...near], currency);
+  const current = ({ memory }: SearchHit) => isCurrent(memory);
+  return rankByConversation(found.filter(current), near.filter(isCurrent), of).filter(counts);
 }

@@ -75,6 +75,8 @@ export function emulateScopes(inner: Provider): Provider {
       }),
     list: listScoped,
     search: search && searchWith(search, capabilities.max_search_results),
+    // To the store, memories of different scopes are one conversation: one outside the allowed scopes would hide the next.
+    neighbours: undefined,
     // The gateway has read their records within the allowed scopes.
     vectorsOf: vectorsOf && ((query, call) => vectorsOf(inAnyScope(query), call)),
     users: users && list && usersWith(users, listWith(list, null)),
@@ -343,7 +345,8 @@ export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
  * them.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, versions } = inner;
+  const { name, add, batch, update, delete: remove, list, search, neighbours, vectorsOf, users } = inner;
+  const { userStats, versions } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
@@ -388,6 +391,7 @@ export function rejectScopes(inner: Provider): Provider {
         rejectScope(scope);
         return isOutside(query) ? [] : search(inAnyScope(query), call);
       }),
+    neighbours: neighbours && (async (query, call) => (isOutside(query) ? [] : neighbours(inAnyScope(query), call))),
     vectorsOf:
       vectorsOf && (async (query, call) => (isOutside(query) ? new Map() : vectorsOf(inAnyScope(query), call))),
     users:

@@ -6,6 +6,7 @@ import {
   MAX_DAYS,
   MAX_PERIODS,
   type Memory,
+  type NeighboursQuery,
   NO_STATS,
   OmpError,
   type SearchHit,
@@ -143,6 +144,27 @@ export async function searchParts(parts: readonly Part[], query: TextQuery, call
     merged.map(({ hit }) => hit),
     max_bytes,
     ({ memory }) => memory,
+  );
+}
+
+/** Each store is asked about its own: a conversation has one scope, and so one store. Of a store that cannot tell there are none. */
+export async function neighboursInParts(
+  parts: readonly Part[],
+  partOf: PartOfId,
+  query: NeighboursQuery,
+  call: Call,
+): Promise<Memory[]> {
+  const asked = parts.flatMap((part) => {
+    const ids = query.ids.filter((id) => partOf(id).index === part.index);
+    const { neighbours } = part.store;
+    return neighbours && ids.length > 0 ? [{ ...part, neighbours, ids }] : [];
+  });
+  const queryOf = queriesOf(asked, query);
+  const lists = await askAll(asked, call, (part, own) => part.neighbours({ ...queryOf(part), ids: part.ids }, own));
+  return upToBytes(
+    lists.flatMap(({ result }) => result),
+    query.max_bytes,
+    (memory) => memory,
   );
 }
 

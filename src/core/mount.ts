@@ -91,8 +91,7 @@ function namesOf(prefix: string, mount: string) {
 export function atMount(inner: Store, { name, mount }: Place): Store {
   const prefix = idPrefix(name);
   const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
-  const { export: exportPart, import: importMemories } = inner;
-  const { versions } = inner;
+  const { export: exportPart, import: importMemories, neighbours, versions } = inner;
   const writtenIn = versions?.writtenIn;
   const hasScopes = inner.capabilities.scopes !== 'none';
   const below = ownWithin(inner, mount);
@@ -167,6 +166,9 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
         const hits = await search({ ...visible(query), ...(own !== undefined && { scope: own }) }, call);
         return hits.map((hit) => ({ ...hit, memory: toShown(hit.memory) }));
       }),
+    neighbours:
+      neighbours &&
+      (async (query, call) => (await neighbours({ ...visible(query), ids: query.ids.map(ownId) }, call)).map(toShown)),
     vectorsOf:
       vectorsOf &&
       (async (query, call) => {
@@ -240,7 +242,8 @@ function ownWithin({ capabilities }: Store, mount: string): (within: Within) => 
 /** The root store without what it has at these mounts and below. Without scopes, it has nothing there. */
 export function hiding(root: Store, outside: readonly string[]): Store {
   if (root.capabilities.scopes === 'none') return root;
-  const { update, delete: remove, list, search, vectorsOf, users, userStats, versions, export: exportPart } = root;
+  const { update, delete: remove, list, search, neighbours, vectorsOf, users, userStats, versions } = root;
+  const { export: exportPart } = root;
   const hide = <Query extends Visible>(query: Query): Query => ({ ...query, outside });
   return {
     ...root,
@@ -249,6 +252,7 @@ export function hiding(root: Store, outside: readonly string[]): Store {
     ...(remove && { delete: (ref, call) => remove(hide(ref), call) }),
     ...(list && { list: (query, call) => list(hide(query), call) }),
     ...(search && { search: (query, call) => search(hide(query), call) }),
+    ...(neighbours && { neighbours: (query, call) => neighbours(hide(query), call) }),
     ...(vectorsOf && { vectorsOf: (query, call) => vectorsOf(hide(query), call) }),
     ...(users && { users: (query, call) => users(hide(query), call) }),
     ...(userStats && { userStats: (query, call) => userStats(hide(query), call) }),

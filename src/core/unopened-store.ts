@@ -43,6 +43,7 @@ export function unopenedStore(name: string): Store {
     delete: fail,
     list: fail,
     search: fail,
+    neighbours: fail,
     vectorsOf: fail,
     users: fail,
     userStats: fail,

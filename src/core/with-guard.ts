@@ -48,6 +48,7 @@ const METHODS: Methods<Provider, NoMethods> = {
   delete: writing('delete'),
   list: reading('list'),
   search: reading('search'),
+  neighbours: reading('neighbours'),
   vectorsOf: reading('vectors'),
   users: reading('users'),
   userStats: reading('stats'),

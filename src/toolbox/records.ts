@@ -77,6 +77,10 @@ export function newestFirst(a: Position, b: Position): number {
   return a.id > b.id ? -1 : 1;
 }
 
+/** What the memories of one conversation have in common (`NeighboursQuery`); undefined: the memory is in none. */
+export const conversationOf = ({ user_id, scope, source }: Memory): string | undefined =>
+  source?.ref === undefined ? undefined : JSON.stringify([user_id, scope, source.app, source.ref]);
+
 /** The order of hits. */
 export const byScore = (a: SearchHit, b: SearchHit): number => b.score - a.score || newestFirst(a.memory, b.memory);
 

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import type { Call, SearchHit } from '#contract';
-import { mergeHits, upToBytes } from '#toolbox';
+import type { Call, Memory, NeighboursQuery, SearchHit } from '#contract';
+import { conversationOf, mergeHits, upToBytes } from '#toolbox';
 import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
+import type { Conversations } from '../core/conversations.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
@@ -204,7 +205,9 @@ export const context = verb({
     const { items } = await searchAllowed(access, { limit: candidatesOf(access), ...query }, call);
     const least = min_score ?? (access.store.capabilities.vector_search ? MIN_SIMILARITY : 0);
     const hits = withTrust(items, untrusted, recordOf);
-    return toContext(hits, { budget, min_score: least }, { now: new Date(), untrusted }, call);
+    const { max_content_bytes } = query;
+    const conversations = conversationsOf(access, { written, max_content_bytes }, untrusted, call);
+    return toContext(hits, { budget, min_score: least, conversations }, { now: new Date(), untrusted }, call);
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',
@@ -256,6 +259,36 @@ async function searchAllowed(
       hits.map(({ memory }) => memory),
     );
   });
+}
+
+/** The conversations of a search's hits. Of their neighbours the caller gets what it may read. */
+function conversationsOf(
+  access: Access,
+  wanted: Pick<NeighboursQuery, 'written' | 'max_content_bytes'>,
+  untrusted: boolean,
+  call: Call,
+): Conversations | undefined {
+  const { store, shares, bounds } = access;
+  const { neighbours, mounts } = store;
+  if (!neighbours) return undefined;
+  const isAble = ({ id }: Memory) => !mounts || (mounts.ofId(id)?.store ?? mounts.root).neighbours !== undefined;
+  return {
+    of: (memory) => (isAble(memory) ? conversationOf(memory) : undefined),
+    async neighbours(anchors) {
+      const users = new Set(anchors.map(({ user_id }) => user_id));
+      const { items } = await shares.records(2 * anchors.length, call, async () => {
+        const found: Memory[] = [];
+        // One user after another, as in `bestOf`.
+        for (const user of users) {
+          const ids = anchors.filter(({ user_id }) => user_id === user).map(({ id }) => id);
+          const ofUser = await neighbours({ user_id: user, ids, ...wanted, ...bounds }, call);
+          for (const memory of ofUser) found.push(access.readable(memory, user));
+        }
+        return pageOf(found, found);
+      });
+      return withTrust(items, untrusted, (memory) => memory);
+    },
+  };
 }
 
 /**

@@ -105,6 +105,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
   const [add, batch, update, remove, list] = [has('add'), has('batch'), has('update'), has('delete'), has('list')];
   const [search, vectorsOf, users, userStats] = [has('search'), has('vectorsOf'), has('users'), has('userStats')];
   const [exportPart, importMemories, versions] = [has('export'), has('import'), has('versions')];
+  const neighbours = has('neighbours');
   const members: StoreMembers = {
     name: own.name,
     capabilities: own.capabilities,
@@ -196,6 +197,9 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
           return { ...hit, memory: up(memory), ...(parts && { parts: rest as unknown as typeof parts }) };
         });
       }),
+    neighbours:
+      neighbours &&
+      (async (query, call) => (await neighbours({ ...visible(query), ids: query.ids.map(outer) }, call)).map(up)),
     vectorsOf:
       vectorsOf &&
       (async (query, call) =>

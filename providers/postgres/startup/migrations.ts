@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { CONVERSATION } from '../tables/conditions.ts';
 import type { Names } from '../tables/names.ts';
 
 const memories = (names: Names): string => `
@@ -274,6 +275,12 @@ update ${names.memories} set extensions = (
   where exists (select from jsonb_object_keys(extensions) as key where key ilike 'x-omp-%');
 `;
 
+const conversations = (names: Names): string => `
+-- The memories next to others in a conversation: one user, scope, app and ref. Together they can outgrow an index entry, hence the hash. Takes a
+-- second for a million memories.
+create index memories_conversation on ${names.memories} (${CONVERSATION}, created_at, id) where source ->> 'ref' is not null;
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -288,6 +295,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'webhooks', sql: webhooks },
   { name: 'versions', sql: versions },
   { name: 'origins', sql: origins },
+  { name: 'conversations', sql: conversations },
 ];
 
 /** The version that added the ingestion queue. */

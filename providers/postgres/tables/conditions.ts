@@ -64,6 +64,9 @@ export function part(where: Conditions, write: (inner: Conditions) => void): str
 /** The user in a form that keeps the planner from using the index on user and time. */
 export const UNINDEXED_USER = `user_id || ''`;
 
+/** The conversation of a row that has a `source.ref`, as the migration of conversations indexes it: as good as unique. */
+export const CONVERSATION = `hashtextextended(user_id || '/' || coalesce(scope, '') || '/' || coalesce(source ->> 'app', '') || '/' || (source ->> 'ref'), 0)`;
+
 export function whereTags(where: Conditions, tags: readonly string[]): void {
   if (tags.length > 0) where.and(`tags @> ${where.bind(toTextArray(tags))}::text[]`);
 }

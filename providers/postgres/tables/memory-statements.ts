@@ -8,6 +8,7 @@ import {
   type Memory,
   type MemoryPatch,
   mergeExtensions,
+  type NeighboursQuery,
   type ProtocolVerb,
   type Vector,
   type VectorsQuery,
@@ -17,6 +18,7 @@ import { type Query, rememberStatements, type Statement } from '../client/connec
 import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
 import { changeEntryValues, insertChangeEntry } from './audit-log.ts';
 import {
+  CONVERSATION,
   type Conditions,
   conditions,
   inShard,
@@ -183,6 +185,41 @@ export function createStatements(
       whereWithin(where, visible);
       where.and(`${names.embedding} is not null`);
       return query(`select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`, where.values);
+    },
+
+    /**
+     * The memories next to others in their conversations. Two looks at the index of conversations for each: it compares hashes, and the
+     * row decides.
+     */
+    neighbours({ user_id, ids, written, max_content_bytes, max_bytes, ...visible }: NeighboursQuery): Query {
+      const where = conditions(shardOf(names, user_id));
+      const [user, known] = [where.bind(user_id), `${where.bind(toTextArray(ids))}::text[]`];
+      const seen = part(where, (inner) => whereWithin(inner, visible));
+      const filter = part(where, (inner) => {
+        inner.and(`not id = any(${known})`);
+        whereWritten(inner, written);
+        if (max_content_bytes !== undefined)
+          inner.and(`octet_length(content) <= ${inner.bind(max_content_bytes)}::int8`);
+      });
+      const mine = `${inShard(names)} and ${UNINDEXED_USER} = ${user}`;
+      const next = (beyond: '<' | '>', order: 'asc' | 'desc') => `(
+        select id as near from ${names.memories}
+        where ${mine} and ${CONVERSATION} = place and (created_at, id) ${beyond} (anchor_at, anchor)
+          and source ->> 'ref' = ref and source ->> 'app' is not distinct from app and scope is not distinct from anchor_scope
+        order by created_at ${order}, id ${order} limit 1)`;
+      const order = 'created_at desc, id desc';
+      const rows = `select *, ${BYTES} as bytes from ${names.memories} join found on id = near where ${inShard(names)} and ${filter}`;
+      return query(
+        `with anchors as materialized (
+           select id as anchor, created_at as anchor_at, scope as anchor_scope, source ->> 'app' as app, source ->> 'ref' as ref,
+             ${CONVERSATION} as place
+           from ${names.memories} where ${inShard(names)} and id = any(${known}) and user_id = ${user} and ${seen}
+             and source ->> 'ref' is not null),
+         found as materialized (
+           select distinct near from anchors cross join lateral (${next('<', 'desc')} union all ${next('>', 'asc')}) as pair)
+         select ${listColumns} from ${firstWithin(rows, order, where.bind(max_bytes))} as m order by ${order}`,
+        where.values,
+      );
     },
 
     /** Writes only the given fields, so patches of different fields never undo each other. */

@@ -167,8 +167,10 @@ function createReads(db: Database, statements: Statements, { model, ...options }
         rows = await list(statements.list(query, { large, within: 'bytes' }), call);
       return rows.map((row) => toMemory(row, model));
     },
+    neighbours: async (query, call) =>
+      (await list(statements.neighbours(query), call)).map((row) => toMemory(row, model)),
     search: async (query, call) => toHits(await runSearch(query, call), { query, ranking, model }),
-  } satisfies Pick<Provider, 'list' | 'search'>;
+  } satisfies Pick<Provider, 'list' | 'search' | 'neighbours'>;
 }
 
 /** Writes the audit entry of an update that succeeded without a change. */

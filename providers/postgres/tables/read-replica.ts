@@ -137,7 +137,7 @@ export function openReadReplica({ primary, replica, log, every_ms = EVERY_MS }: 
   };
 }
 
-type Reads = Required<Pick<Provider, 'list' | 'search'>>;
+type Reads = Required<Pick<Provider, 'list' | 'search' | 'neighbours'>>;
 
 /** The provider with its lists and searches on the replica where possible, and with consistency tokens (Decision 44). */
 export function withReadReplica(provider: Provider, onReplica: Reads, { read, wrote }: ReadReplica): Provider {
@@ -165,6 +165,7 @@ export function withReadReplica(provider: Provider, onReplica: Reads, { read, wr
     capabilities: { ...capabilities, consistency_tokens: true },
     list: (query, call) => read(query.user_id, call, (server) => on[server].list(query, call)),
     search: (query, call) => read(query.user_id, call, (server) => on[server].search(query, call)),
+    neighbours: (query, call) => read(query.user_id, call, (server) => on[server].neighbours(query, call)),
     add: (request, call) => change([request.input.user_id], call, add(request, call)),
     batch: (request, call) =>
       change(
