@@ -51,14 +51,13 @@ const toMemory = ({ key, user, content, ref, at }: Turn) => ({
   valid_from: at,
 });
 
-/** What the contexts of a question hold of its evidence; `half`: every second conversation belongs to the second one. */
-export interface ContextResult {
+type AskedQuestion = Conversations['questions'][number];
+
+/** A question, and what its contexts hold of the evidence. */
+export interface ContextResult extends AskedQuestion {
   readonly backend: string;
+  /** Every second conversation belongs to the second one. */
   readonly half: 'first' | 'second';
-  readonly user: string;
-  readonly kind: string;
-  readonly question: string;
-  readonly evidence: readonly string[];
   /** Share of the evidence in the context, and the evidence that it lacks; by budget. */
   readonly recall: readonly number[];
   readonly missing: readonly (readonly string[])[];
@@ -70,11 +69,12 @@ export function contextResults(
   contexts: readonly Cited[],
 ): ContextResult[] {
   const users = [...new Set(facts.map(({ user }) => user))];
-  return questions.map(({ user, kind, question, evidence }, index) => {
+  return questions.map((question, index) => {
+    const { user, evidence } = question;
     const missing = (contexts[index] as Cited).map((cited) => evidence.filter((key) => !cited.includes(key)));
     const recall = missing.map(({ length }) => 1 - length / evidence.length);
     const half = users.indexOf(user) % 2 === 0 ? 'first' : 'second';
-    return { backend, half, user, kind, question, evidence, recall, missing };
+    return { backend, half, ...question, recall, missing };
   });
 }
 
