@@ -1,7 +1,16 @@
 import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
+import { conversationOf } from '#toolbox';
 import type { Lines, LinesRequest } from './context-lines.ts';
-import { anchorsOf, type Conversations, type RankedHit, rankByConversation } from './conversations.ts';
+import {
+  anchorsOf,
+  type ConversationOf,
+  type Conversations,
+  type Explanation,
+  explainPlace,
+  type RankedHit,
+  rankByConversation,
+} from './conversations.ts';
 import { type Currency, currentAmong, currentHits } from './current.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
@@ -9,7 +18,7 @@ export const TOKEN_ENCODING = 'o200k_base';
 
 export interface ContextBlock {
   readonly text: string;
-  readonly citations: { memory_id: string; score: number }[];
+  readonly citations: { memory_id: string; score: number; explanation?: Explanation }[];
   readonly token_count: number;
 }
 
@@ -20,6 +29,8 @@ export interface ContextOptions {
   readonly min_score?: number | undefined;
   /** Undefined: the store cannot find neighbours. */
   readonly conversations?: Conversations | undefined;
+  /** Whether each citation has an `explanation`. */
+  readonly explain?: boolean;
 }
 
 /**
@@ -31,6 +42,8 @@ export const MIN_SIMILARITY = 0.1;
 
 /** The longest token: 128 blanks. */
 const LONGEST_TOKEN = 128;
+/** Maximum candidates of one block: as many as a search finds. */
+const MAX_CANDIDATES = 100;
 /** Maximum characters of all candidates of one block: about a million tokens. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
@@ -46,7 +59,7 @@ const thread = openThread<LinesRequest, Lines>(
  */
 export async function toContext(
   hits: readonly SearchHit[],
-  { budget, min_score = 0, conversations }: ContextOptions,
+  { budget, min_score = 0, conversations, explain }: ContextOptions,
   currency: Currency,
   call: Call,
 ): Promise<ContextBlock> {
@@ -65,8 +78,9 @@ export async function toContext(
   });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {
-    const { memory, score } = candidates[position] as SearchHit;
-    return { memory_id: memory.id, score };
+    const ranked = candidates[position] as RankedHit;
+    const { memory, score } = ranked;
+    return { memory_id: memory.id, score, ...(explain && { explanation: explainPlace(ranked, conversations) }) };
   });
   return { text, citations, token_count };
 }
@@ -76,12 +90,14 @@ async function inConversations(
   hits: readonly SearchHit[],
   currency: Currency,
   counts: (hit: SearchHit) => boolean,
-  { of, neighbours }: Conversations = { of: () => undefined, neighbours: async () => [] },
+  conversations: Conversations | undefined,
 ): Promise<RankedHit[]> {
+  const of: ConversationOf = (memory) => (conversations?.isAble(memory) ? conversationOf(memory) : undefined);
   const found = currentHits(hits, currency).filter(counts);
   const anchors = anchorsOf(found, of);
-  const near = anchors.length > 0 ? await neighbours(anchors) : [];
+  const near = anchors.length > 0 ? await conversations?.neighbours(anchors) : undefined;
+  if (!near) return rankByConversation(found, [], of);
   const isCurrent = currentAmong([...hits.map(({ memory }) => memory), ...near], currency);
-  const current = ({ memory }: SearchHit) => isCurrent(memory);
-  return rankByConversation(found.filter(current), near.filter(isCurrent), of).filter(counts);
+  const current = found.filter(({ memory }) => isCurrent(memory));
+  return rankByConversation(current, near.filter(isCurrent), of).filter(counts).slice(0, MAX_CANDIDATES);
 }

@@ -1,4 +1,5 @@
 import type { Memory, SearchHit } from '#contract';
+import { roundScore } from '#ranking';
 import { newestFirst } from '#toolbox';
 
 /*
@@ -21,13 +22,13 @@ const STRONGEST = 2;
 
 /** How the memories of a store belong to conversations. */
 export interface Conversations {
-  /** What the memories of one conversation have in common; undefined: it is in none, or its store cannot find neighbours. */
-  of(memory: Memory): string | undefined;
+  /** Whether the store of the memory can find neighbours. */
+  isAble(memory: Memory): boolean;
   /** The memories next to these. */
   neighbours(anchors: readonly Memory[]): Promise<readonly Memory[]>;
 }
 
-/** Why a memory stands where it does. */
+/** Why a memory stands where it does: those of conversations are ordered by `search` + `weights` · the other two. */
 export interface Reasons {
   /** The score of its search; null: no search found it, a neighbour brought it in. */
   readonly search: number | null;
@@ -36,12 +37,31 @@ export interface Reasons {
   readonly conversation: number | null;
 }
 
+/** `Reasons` for the answer. */
+export interface Explanation extends Reasons {
+  readonly weights: { readonly neighbour: number; readonly conversation: number };
+  /** Whether the store of the memory can find neighbours. */
+  readonly neighbours: boolean;
+}
+
+/** Explains the place of a memory. `conversations`: undefined if no store can find neighbours. */
+export const explainPlace = ({ memory, reasons }: RankedHit, conversations?: Conversations): Explanation => ({
+  search: reasons.search,
+  neighbour: reasons.neighbour,
+  conversation: reasons.conversation === null ? null : roundScore(reasons.conversation),
+  weights: { neighbour: NEIGHBOUR_WEIGHT, conversation: CONVERSATION_WEIGHT },
+  neighbours: conversations?.isAble(memory) === true,
+});
+
 export interface RankedHit extends SearchHit {
   readonly reasons: Reasons;
 }
 
+/** Tells the conversation of a memory; undefined: it is in none that counts. */
+export type ConversationOf = (memory: Memory) => string | undefined;
+
 /** The best hits with a conversation. */
-export const anchorsOf = (hits: readonly SearchHit[], of: Conversations['of']): Memory[] =>
+export const anchorsOf = (hits: readonly SearchHit[], of: ConversationOf): Memory[] =>
   hits
     .map(({ memory }) => memory)
     .filter((memory) => of(memory) !== undefined)
@@ -60,7 +80,7 @@ interface Candidate extends RankedHit {
 export function rankByConversation(
   hits: readonly SearchHit[],
   neighbours: readonly Memory[],
-  of: Conversations['of'],
+  of: ConversationOf,
 ): RankedHit[] {
   const scores = new Map(hits.map(({ memory, score }) => [memory.id, score]));
   const conversations = new Map<string, Memory[]>();
@@ -85,7 +105,7 @@ export function rankByConversation(
   places.sort((a, b) => b - a);
   const last = { score: places.at(-1) ?? 0, strength: candidates[places.length - 1]?.strength ?? 1 };
   const ranked = candidates.map(({ memory, strength, reasons }, place): RankedHit => {
-    const score = places[place] ?? (last.score * strength) / last.strength;
+    const score = places[place] ?? roundScore((last.score * strength) / last.strength);
     return { memory, score, reasons };
   });
   return others.length === 0 ? ranked : [...others, ...ranked].sort((a, b) => b.score - a.score);

@@ -57,6 +57,7 @@ function describeOne(store: Store, rateLimitPerMinute: number | null) {
       consistency_tokens: capabilities.consistency_tokens,
       etags: capabilities.etags,
       origins: capabilities.origins === true,
+      neighbours: store.search !== undefined && store.neighbours !== undefined,
       ...flagsOf((verb) => isSupported(verb, store)),
     },
     limits: {
@@ -94,6 +95,7 @@ const OfStore = {
     tags: flag('Memories have tags, and lists filter by them.'),
     consistency_tokens: flag('Other replicas may show writes late; `X-Consistency-Token` makes them wait.'),
     etags: flag('Memories have an `ETag`, and changes support `If-Match`.'),
+    neighbours: flag('Context ranks memories with `source.ref` by their conversation too.'),
     origins: flag('`origin` of list, search and context filters by who wrote a memory.'),
     ...flagsOf(({ method, path }) => flag(`\`${method} ${path}\` is supported.`)),
   }),
@@ -162,6 +164,7 @@ export const capabilityExample = {
     etags: true,
     versions: true,
     origins: true,
+    neighbours: true,
     users: true,
     stats: true,
     map: true,

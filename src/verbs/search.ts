@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Call, Memory, NeighboursQuery, SearchHit } from '#contract';
-import { conversationOf, mergeHits, upToBytes } from '#toolbox';
+import { mergeHits, upToBytes } from '#toolbox';
 import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
@@ -178,10 +178,29 @@ const ContextInput = z
       description: 'Whether the context may have memories of untrusted keys, each with `[untrusted]` before its text.',
       default: false,
     }),
+    explain: optional(z.boolean()).meta({
+      description: 'Whether each citation has an `explanation` of its place.',
+      default: false,
+    }),
   })
   .meta({ id: 'ContextRequest' });
 
-/** SPEC, POST /context (Decision 10). The gateway builds it from a search. */
+const Place = z
+  .looseObject({
+    search: ratio('Score of the search; null: no search found it, a neighbour did.'),
+    neighbour: ratio('Better score of the memories before and after it; null: it is in no conversation.'),
+    conversation: ratio('Mean of the three best scores of its conversation; null: it is in none.'),
+    weights: z.looseObject({ neighbour: weight, conversation: weight }),
+    neighbours: z.boolean().meta({
+      description: 'Whether the store of the memory finds neighbours; if not, `score` is that of the search.',
+    }),
+  })
+  .meta({
+    description:
+      'With `explain`: memories of conversations stand in the order of `search` + `weights.neighbour` · `neighbour` + `weights.conversation` · `conversation`.',
+  });
+
+/** SPEC, POST /context (Decision 10, 57). The gateway builds it from a search. */
 export const context = verb({
   name: 'context',
   method: 'POST',
@@ -190,7 +209,8 @@ export const context = verb({
   body: { example: { query: 'which package manager does the user prefer?', user_id: 'u1', token_budget: 500 } },
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ query: text, user_id, scope, token_budget, min_score, origin, untrusted: asked }, access, call) {
+  async run({ query: text, user_id, explain, untrusted: asked, ...input }, access, call) {
+    const { scope, token_budget, min_score, origin } = input;
     const untrusted = asked ?? false;
     const written = writtenOf(access, origin ?? undefined, untrusted);
     const budget = token_budget ?? DEFAULT_TOKEN_BUDGET;
@@ -207,7 +227,8 @@ export const context = verb({
     const hits = withTrust(items, untrusted, recordOf);
     const { max_content_bytes } = query;
     const conversations = conversationsOf(access, { written, max_content_bytes }, untrusted, call);
-    return toContext(hits, { budget, min_score: least, conversations }, { now: new Date(), untrusted }, call);
+    const options = { budget, min_score: least, conversations, explain: explain === true };
+    return toContext(hits, options, { now: new Date(), untrusted }, call);
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',
@@ -221,8 +242,8 @@ export const context = verb({
             'Numbered lines in a fence, best first, each with its day and source; empty if no memory matches.',
         }),
         citations: z
-          .array(z.looseObject({ memory_id: z.string(), score }))
-          .meta({ description: 'The memory of each line, in order.' }),
+          .array(z.looseObject({ memory_id: z.string(), score, explanation: Place.optional() }))
+          .meta({ description: 'The memory of each line, in order. `score`: by which it ranks.' }),
         token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
         ...leftOut,
       })
@@ -271,9 +292,8 @@ function conversationsOf(
   const { store, shares, bounds } = access;
   const { neighbours, mounts } = store;
   if (!neighbours) return undefined;
-  const isAble = ({ id }: Memory) => !mounts || (mounts.ofId(id)?.store ?? mounts.root).neighbours !== undefined;
   return {
-    of: (memory) => (isAble(memory) ? conversationOf(memory) : undefined),
+    isAble: ({ id }) => !mounts || (mounts.ofId(id)?.store ?? mounts.root).neighbours !== undefined,
     async neighbours(anchors) {
       const users = new Set(anchors.map(({ user_id }) => user_id));
       const { items } = await shares.records(2 * anchors.length, call, async () => {

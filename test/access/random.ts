@@ -64,6 +64,8 @@ export interface RandomRecord {
   readonly content: string;
   readonly tags: readonly string[];
   readonly expired: boolean;
+  /** Records of one conversation are neighbours. */
+  readonly source: { readonly ref: string } | null;
   readonly supersedes: readonly number[];
 }
 export const record: fc.Arbitrary<RandomRecord> = fc.record({
@@ -72,6 +74,7 @@ export const record: fc.Arbitrary<RandomRecord> = fc.record({
   content: text,
   tags: fc.uniqueArray(oneOf(TAGS), { maxLength: 2 }),
   expired: fc.boolean(),
+  source: fc.option(fc.record({ ref: oneOf(['r', 's']) }), { freq: 3 }),
   supersedes: fc.oneof({ weight: 4, arbitrary: fc.constant([]) }, fc.uniqueArray(index, { maxLength: 2 })),
 });
 

@@ -77,6 +77,38 @@ export const contextSuite = (subject: GetSubject) =>
       expect((await client.context({ user_id, query, scope: 'work/kitchen' })).text).toBe(contextText([inside]));
     });
 
+    test('[Decision 57] has the memories next to a hit in its conversation, within the scopes of the caller', async (need) => {
+      need('context', 'neighbours', 'scopes', 'batch');
+      const { client } = subject();
+      const user_id = freshUser();
+      const items: object[] = [
+        ...['one', 'two', 'three'].map((ref) => ({ content: 'coffee', source: { app: 'chat', ref } })),
+        { content: 'what would you like?', source: { app: 'chat', ref: 'order' } },
+        { content: 'coffee and coffee', source: { app: 'chat', ref: 'order' } },
+        { content: 'paid with a card', source: { app: 'chat', ref: 'order' } },
+        { content: 'said goodbye', source: { app: 'chat', ref: 'order' } },
+        ...Array.from({ length: 90 }, (_, i) => ({ content: `coffee ${i}` })),
+      ];
+      for (let at = 0; at < items.length; at += 50)
+        await client.batch(items.slice(at, at + 50).map((item) => ({ user_id, scope: 'shop/floor', ...item })));
+      const contentOf = new Map<string, string>();
+      const { items: stored } = await client.list({ user_id, limit: 200 });
+      for (const { id, content } of stored) contentOf.set(id, content);
+      const { citations } = await client.context({
+        user_id,
+        query,
+        token_budget: 20_000,
+        min_score: 0.001,
+        explain: true,
+      });
+      const contents = citations.map(({ memory_id }) => contentOf.get(memory_id));
+      expect(contents).toContain('what would you like?');
+      expect(contents).toContain('paid with a card');
+      expect(citations.every(({ explanation }) => explanation?.neighbours === true)).toBe(true);
+      const before = citations[contents.indexOf('what would you like?')]?.explanation;
+      expect(before?.neighbour, 'the score of the hit after it').toBeGreaterThan(0);
+    });
+
     test('[Decision 10] [SPEC Service users] is empty without a match', async (need) => {
       need('context');
       const empty = { text: '', citations: [], token_count: 0 };

@@ -16,6 +16,7 @@ const OWN = [
   'etags',
   'versions',
   'origins',
+  'neighbours',
   'users',
   'stats',
   'map',

@@ -101,8 +101,8 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       Awaited<ReturnType<typeof openTables>>
     >;
     const vector = await vectorOf('apple');
-    const add = (user: string) =>
-      provider.add({ input: memoryOf(user, 'apple', { tags: ['t'], scope: 'a/b' }), vector }, call);
+    const fields = { tags: ['t'], scope: 'a/b', source: { ref: 'talk' } };
+    const add = (user: string) => provider.add({ input: memoryOf(user, 'apple', fields), vector }, call);
     for (let i = 0; i < 25; i++) await add('large');
     await until(async () => {
       await provider.search(searchFor('large', 'apple', { vector }), call);
@@ -126,6 +126,10 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       'search of a large user': () => provider.search(searchFor('large', 'apple', { vector }), call),
       'search of a large user, filtered': () =>
         provider.search(searchFor('large', 'apple', { vector, tags: ['t'], explain: true }), call),
+      neighbours: async () =>
+        expect(
+          await provider.neighbours({ user_id: 'ana', within: null, ids: [id], max_bytes: 1e6 }, call),
+        ).toHaveLength(1),
       vectors: () => provider.vectorsOf({ user_id: 'ana', within: null, ids: [id] }, call),
       stats: () => provider.userStats({ user_id: 'ana', within: null, limit: 5 }, call),
       'export of a user': () => provider.export({ user_id: 'ana', vectors: true, limit: 5, max_bytes: 1e6 }, call),
@@ -200,6 +204,7 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     // As the version before left the tables.
     const { memories, versions, apiKeys, migrations } = store.names;
     await store.sql(`drop table ${versions}`);
+    await store.sql(`drop index ${store.names.schema}.memories_conversation`);
     await store.sql(`alter table ${memories} drop column version`);
     await store.sql(`alter table ${apiKeys} drop column untrusted`);
     await store.sql(`delete from ${migrations} where version > 10`);

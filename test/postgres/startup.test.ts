@@ -66,7 +66,7 @@ describe('a schema of version 1', () => {
         `drop table ${auditLog}, ${logStarts}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${webhooks}, ${ingestion}, ${store.names.versions}; delete from ${migrations} where version > 1;
          alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column, drop bucket_secret, drop log_origin, drop log_base;
          alter table ${store.names.memories} drop bucket, drop version; alter table ${store.names.largeUsers} drop bucket;
-         drop index ${store.names.schema}.memories_user_tags, ${store.names.schema}.memories_valid_to; create index memories_tags on ${store.names.memories} using gin (tags)`,
+         drop index ${store.names.schema}.memories_user_tags, ${store.names.schema}.memories_valid_to, ${store.names.schema}.memories_conversation; create index memories_tags on ${store.names.memories} using gin (tags)`,
       );
       const upgraded = await Promise.all([1, 2, 3].map(() => store.open()));
       const versions = await store.sql(`select version, name from ${migrations} order by version`);
@@ -83,6 +83,7 @@ describe('a schema of version 1', () => {
         { version: 10, name: 'webhooks' },
         { version: 11, name: 'versions' },
         { version: 12, name: 'origins' },
+        { version: 13, name: 'conversations' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);

@@ -40,7 +40,16 @@ export interface WireHit {
 
 export interface WireContext {
   readonly text: string;
-  readonly citations: readonly { readonly memory_id: string; readonly score: number }[];
+  readonly citations: readonly {
+    readonly memory_id: string;
+    readonly score: number;
+    readonly explanation?: {
+      readonly search: number | null;
+      readonly neighbour: number | null;
+      readonly conversation: number | null;
+      readonly neighbours: boolean;
+    };
+  }[];
   readonly token_count: number;
 }
 
@@ -111,6 +120,7 @@ export interface WireCapabilities {
     readonly versions: boolean;
     /** Our own: `origin`, Decision 54. */
     readonly origins: boolean;
+    readonly neighbours: boolean;
     /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
     readonly users: boolean;
     readonly stats: boolean;

@@ -283,6 +283,7 @@ const REASONS: Readonly<Record<string, string>> = {
   memories_keywords: 'without it searches of users with many memories read all of them',
   memories_embedding: 'without it searches of users with many memories compare all vectors',
   memories_without_vector: 'without it the start reads the whole table to find memories without a vector',
+  memories_conversation: 'without it contexts read all memories to find those next to others',
   memories_valid_to: 'without it OMP_PURGE_EXPIRED_DAYS reads all memories every hour',
   audit_log_user_time: 'without it GET /audit reads the whole log',
   audit_log_changes: 'without it GET /changes reads the whole log',

@@ -188,8 +188,8 @@ export function createStatements(
     },
 
     /**
-     * The memories next to others in their conversations. Two looks at the index of conversations for each: it compares hashes, and the
-     * row decides.
+     * The memories next to others in their conversations: two looks at the index of conversations for each. They have no other
+     * condition, else the planner would read and sort the whole conversation. What the hash stands for is compared afterwards.
      */
     neighbours({ user_id, ids, written, max_content_bytes, max_bytes, ...visible }: NeighboursQuery): Query {
       const where = conditions(shardOf(names, user_id));
@@ -201,22 +201,22 @@ export function createStatements(
         if (max_content_bytes !== undefined)
           inner.and(`octet_length(content) <= ${inner.bind(max_content_bytes)}::int8`);
       });
-      const mine = `${inShard(names)} and ${UNINDEXED_USER} = ${user}`;
       const next = (beyond: '<' | '>', order: 'asc' | 'desc') => `(
         select id as near from ${names.memories}
-        where ${mine} and ${CONVERSATION} = place and (created_at, id) ${beyond} (anchor_at, anchor)
-          and source ->> 'ref' = ref and source ->> 'app' is not distinct from app and scope is not distinct from anchor_scope
+        where ${inShard(names)} and ${CONVERSATION} = place and source ->> 'ref' is not null and (created_at, id) ${beyond} (anchor_at, anchor)
         order by created_at ${order}, id ${order} limit 1)`;
       const order = 'created_at desc, id desc';
-      const rows = `select *, ${BYTES} as bytes from ${names.memories} join found on id = near where ${inShard(names)} and ${filter}`;
+      const rows = `select *, ${BYTES} as bytes from ${names.memories} join found on id = near
+        where ${inShard(names)} and user_id = ${user} and ${filter}
+          and (scope, source ->> 'app', source ->> 'ref') is not distinct from (of_scope, of_app, of_ref)`;
       return query(
         `with anchors as materialized (
-           select id as anchor, created_at as anchor_at, scope as anchor_scope, source ->> 'app' as app, source ->> 'ref' as ref,
-             ${CONVERSATION} as place
-           from ${names.memories} where ${inShard(names)} and id = any(${known}) and user_id = ${user} and ${seen}
+           select id as anchor, created_at as anchor_at, ${CONVERSATION} as place,
+             scope as of_scope, source ->> 'app' as of_app, source ->> 'ref' as of_ref
+           from ${names.memories} where ${inShard(names)} and id = any(${known}) and ${UNINDEXED_USER} = ${user} and ${seen}
              and source ->> 'ref' is not null),
          found as materialized (
-           select distinct near from anchors cross join lateral (${next('<', 'desc')} union all ${next('>', 'asc')}) as pair)
+           select distinct on (near) near, of_scope, of_app, of_ref from anchors cross join lateral (${next('<', 'desc')} union all ${next('>', 'asc')}) as pair)
          select ${listColumns} from ${firstWithin(rows, order, where.bind(max_bytes))} as m order by ${order}`,
         where.values,
       );
