@@ -335,7 +335,7 @@ class MemoryClient:
     def context(self, query: str, *, user_id: Users, **options: Any) -> Dict[str, Any]:
         """`text` for a prompt, `citations`, `token_count`. `options`: scope, token_budget, min_score, origin.
 
-        untrusted=True includes what untrusted keys wrote, marked with `[untrusted]`.
+        untrusted=True includes what untrusted keys wrote, marked with `[untrusted]`. explain=True says why each citation is there.
         """
         ids = user_id if isinstance(user_id, str) else list(user_id)
         return self._send("POST", "/context", body={"query": query, "user_id": ids, **options}, repeatable=True)

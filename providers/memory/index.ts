@@ -142,7 +142,6 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
-      neighbours: async ({ ids, ...query }) => users.get(query.user_id)?.neighbours(homesOf(ids, query), query) ?? [],
       ...(embedder && {
         vectorsOf: async ({ ids, ...query }) =>
           new Map(
@@ -152,8 +151,9 @@ export default defineProvider({
             }),
           ),
       }),
-      // Without native scopes, the counts would include tags that stand for scopes.
+      // Without native scopes, the counts would include tags that stand for scopes, and a conversation all scopes.
       ...(scopes === 'native' && {
+        neighbours: async ({ ids, ...query }) => users.get(query.user_id)?.neighbours(homesOf(ids, query), query) ?? [],
         users: async (query) => listUsers(users, query),
         userStats: async (query) => users.get(query.user_id)?.stats(query) ?? NO_STATS,
       }),

@@ -45,6 +45,7 @@ const FEATURES = {
   etags: true,
   versions: false,
   origins: true,
+  neighbours: true,
   users: true,
   stats: true,
   map: true,
@@ -57,7 +58,15 @@ const FEATURES = {
   freeze: true,
   webhooks: true,
 };
-const EMULATED = { scopes: 'tags', supports_audit: false, changes: false, webhooks: false, users: false, stats: false };
+const EMULATED = {
+  scopes: 'tags',
+  neighbours: false,
+  supports_audit: false,
+  changes: false,
+  webhooks: false,
+  users: false,
+  stats: false,
+};
 const PINECONE = {
   ...EMULATED,
   freeze: false,

@@ -205,13 +205,25 @@ export interface ContextQuery {
   origin?: string | null;
   /** Whether memories of untrusted keys are included, marked with `[untrusted]`; default false. */
   untrusted?: boolean | null;
+  /** Whether each citation has an `explanation`; default false. */
+  explain?: boolean | null;
+}
+
+/** Why a memory has its place in a context. Null: it is in no conversation; `search`: a neighbour brought it in. */
+export interface PlaceExplanation {
+  search: number | null;
+  neighbour: number | null;
+  conversation: number | null;
+  weights: { neighbour: number; conversation: number };
+  /** Whether the store finds neighbours. */
+  neighbours: boolean;
 }
 
 export interface ContextBlock extends LeftOut {
   /** A text for a prompt; empty if no memory matches. */
   text: string;
   /** The memory of each line, in order. */
-  citations: { memory_id: string; score: number }[];
+  citations: { memory_id: string; score: number; explanation?: PlaceExplanation }[];
   token_count: number;
 }
 
@@ -387,6 +399,7 @@ export interface Capabilities {
     batch?: boolean;
     etags?: boolean;
     origins?: boolean;
+    neighbours?: boolean;
     versions?: boolean;
     users?: boolean;
     stats?: boolean;
