@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, Log, RankingOptions } from '#contract';
 import type { ProviderName } from '../src/config/settings.ts';
-import { type Store, withEmbedder } from '../src/core/with-embedder.ts';
+import { compose } from '../src/core/compose.ts';
+import type { Store } from '../src/core/with-embedder.ts';
 import { openProvider } from '../src/registry.ts';
 
 export type Mode = RankingOptions['mode'];
@@ -13,10 +14,10 @@ export const MODES: readonly Mode[] = ['vector', 'keyword', 'hybrid'];
 /** The gateway's default. */
 const KEYWORD_WEIGHT = 0.5;
 
-/** A backend to evaluate; every mode gets an empty provider. */
+/** A backend to evaluate; every name gets an empty provider. */
 export interface Backend {
   readonly label: string;
-  open(mode: Mode): Promise<Store>;
+  open(mode: Mode, name: string): Promise<Store>;
   /** Removes everything. Close the providers first. */
   remove(): Promise<void>;
 }
@@ -28,12 +29,14 @@ export async function openBackends(embedder: Embedder, log: Log, url: string | u
     const used = mode === 'keyword' ? undefined : embedder;
     const ranking = { mode, keyword_weight: KEYWORD_WEIGHT };
     const context = { embedder: used, ranking, audit: undefined, data_dir, log };
-    return withEmbedder(await openProvider(name, options, context), used, log);
+    return compose(await openProvider(name, options, context), { embedder: used, log });
   };
-  const schema = (mode: Mode): string => `omp_eval_${process.pid}_${mode}`;
-  const openPostgres = (mode: Mode, server: { url?: string }): Promise<Store> => {
+  const schemas = new Set<string>();
+  const openPostgres = (mode: Mode, name: string, server: { url?: string }): Promise<Store> => {
+    const schema = `omp_eval_${process.pid}_${name}`;
+    schemas.add(schema);
     const options = { connections: 2, prepared_statements: 'auto', connect_timeout_ms: 60_000, ...server };
-    return open('postgres', { ...options, schema: schema(mode) }, mode);
+    return open('postgres', { ...options, schema }, mode);
   };
   const backends: Backend[] = [
     {
@@ -43,7 +46,7 @@ export async function openBackends(embedder: Embedder, log: Log, url: string | u
     },
     {
       label: 'postgres (embedded)',
-      open: (mode) => openPostgres(mode, {}),
+      open: (mode, name) => openPostgres(mode, name, {}),
       remove: () => rm(data_dir, { recursive: true, force: true }),
     },
   ];
@@ -52,13 +55,13 @@ export async function openBackends(embedder: Embedder, log: Log, url: string | u
     ...backends,
     {
       label: 'postgres (server)',
-      open: (mode) => openPostgres(mode, { url }),
-      remove: () => dropSchemas(url, MODES.map(schema)),
+      open: (mode, name) => openPostgres(mode, name, { url }),
+      remove: () => dropSchemas(url, schemas),
     },
   ];
 }
 
-async function dropSchemas(url: string, schemas: readonly string[]): Promise<void> {
+async function dropSchemas(url: string, schemas: ReadonlySet<string>): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

@@ -21,6 +21,19 @@ export interface Dataset {
   readonly questions: readonly Question[];
 }
 
+/** A memory that is a turn of a conversation. */
+export interface Turn extends Fact {
+  /** The session: turns with the same belong together. */
+  readonly ref: string;
+  readonly at: string;
+}
+
+export interface Conversations extends Dataset {
+  readonly facts: readonly Turn[];
+  /** `now`: when the question is asked, if it depends on that. */
+  readonly questions: readonly (Question & { readonly now?: string })[];
+}
+
 /** Reads `facts.json` and `questions.json`, two arrays. Throws if a question names evidence that its user does not have. */
 export async function readDataset(directory: string): Promise<Dataset> {
   const read = async (file: string): Promise<unknown> => JSON.parse(await readFile(join(directory, file), 'utf8'));

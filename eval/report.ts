@@ -41,12 +41,12 @@ export function report(questions: readonly Question[], runs: readonly Run[]): Re
   ];
   const text = [
     ...scored.map(({ run, score }) =>
-      table(
+      metricsTable(
         run.label,
         MODES.map((mode) => [mode, score(mode)]),
       ),
     ),
-    table(`hybrid by kind, ${reference.label}`, byKind(questions, reference.answers.hybrid)),
+    metricsTable(`hybrid by kind, ${reference.label}`, byKind(questions, reference.answers.hybrid)),
     verdicts.map(({ claim, holds, detail }) => `${holds ? 'yes' : 'NO '} ${claim}${detail}`.trimEnd()).join('\n'),
   ].join('\n\n');
   return { text, passed: verdicts.every(({ holds }) => holds) };
@@ -69,17 +69,20 @@ function byKind(questions: readonly Question[], answers: readonly Answer[]): [st
   });
 }
 
-function table(title: string, rows: readonly (readonly [string, Metrics])[]): string {
-  const width = Math.max(title.length, ...rows.map(([label]) => label.length));
-  const line = (label: string, cells: readonly string[]): string =>
+const metricsTable = (title: string, rows: readonly (readonly [string, Metrics])[]): string =>
+  table(
+    [title, 'recall@1', 'recall@5', 'recall@10', 'MRR'],
+    rows.map(([label, { recall1, recall5, recall10, mrr }]) => [label, recall1, recall5, recall10, mrr]),
+  );
+
+/** Columns of figures with their header. */
+export function table(
+  header: readonly [string, ...string[]],
+  rows: readonly (readonly [string, ...number[]])[],
+): string {
+  const width = Math.max(...[header, ...rows].map(([label]) => label.length));
+  const line = ([label, ...cells]: readonly [string, ...string[]]): string =>
     [label.padEnd(width), ...cells.map((cell) => cell.padStart(9))].join('  ');
-  return [
-    line(title, ['recall@1', 'recall@5', 'recall@10', 'MRR']),
-    ...rows.map(([label, { recall1, recall5, recall10, mrr }]) =>
-      line(
-        label,
-        [recall1, recall5, recall10, mrr].map((value) => value.toFixed(3)),
-      ),
-    ),
-  ].join('\n');
+  const figures = rows.map(([label, ...values]) => line([label, ...values.map((value) => value.toFixed(3))]));
+  return [line(header), ...figures].join('\n');
 }

@@ -211,7 +211,7 @@ const Place = z
   .looseObject({
     search: ratio('Score of the search, times the factors of time; null: no search found it, a neighbour did.'),
     neighbour: ratio('Better score of the memories before and after it; null: it is in no conversation.'),
-    conversation: ratio('Mean of the three best scores of its conversation; null: it is in none.'),
+    conversation: ratio('Mean of the two best scores of its conversation; null: it is in none.'),
     weights: z.looseObject({ neighbour: weight, conversation: weight }),
     neighbours: z.boolean().meta({
       description: 'Whether the store of the memory finds neighbours; if not, `score` is that of the search.',

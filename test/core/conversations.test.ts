@@ -44,7 +44,7 @@ describe('conversations', () => {
   it('[Decision 57] the strong conversation and the neighbours of good hits come first', () => {
     const ranked = rank({ 'lone 1': 0.5, 'talk 1': 0.48, 'talk 2': 0.2, 'talk 9': 0.45 });
     expect(ranked.map((one) => one.memory.id)).toEqual(['talk 1', 'talk 9', 'talk 2', 'lone 1']);
-    expect(ranked[0]?.reasons).toEqual({ search: 0.48, neighbour: 0.2, conversation: (0.48 + 0.45 + 0.2) / 3 });
+    expect(ranked[0]?.reasons).toEqual({ search: 0.48, neighbour: 0.2, conversation: (0.48 + 0.45) / 2 });
     expect(ranked.map(({ score }) => score)).toEqual([0.5, 0.48, 0.45, 0.2]);
   });
 
@@ -52,9 +52,9 @@ describe('conversations', () => {
     const ranked = rank({ 'talk 2': 0.5 }, 'talk 1', 'talk 3', 'talk 2');
     expect(ranked.map((one) => one.memory.id)).toEqual(['talk 2', 'talk 3', 'talk 1']);
     const strength = (own: number, neighbour: number) =>
-      own + NEIGHBOUR_WEIGHT * neighbour + (CONVERSATION_WEIGHT * 0.5) / 3;
+      own + NEIGHBOUR_WEIGHT * neighbour + (CONVERSATION_WEIGHT * 0.5) / 2;
     expect(ranked[1]?.score).toBeCloseTo((0.5 * strength(0, 0.5)) / strength(0.5, 0), 5);
-    expect(ranked[1]?.reasons).toEqual({ search: null, neighbour: 0.5, conversation: 0.5 / 3 });
+    expect(ranked[1]?.reasons).toEqual({ search: null, neighbour: 0.5, conversation: 0.5 / 2 });
   });
 
   it('[Decision 57] a memory without a ref keeps its score, and as many hits stand before it', () => {

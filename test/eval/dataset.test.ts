@@ -1,10 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { analyse } from '#ranking';
 import { readDataset } from '../../eval/dataset.ts';
+import { fromLocomo } from '../../eval/locomo.ts';
 
 describe('reading a data set', () => {
   let directory: string;
@@ -37,7 +38,8 @@ describe('reading a data set', () => {
   });
 });
 
-const { facts, questions } = await readDataset(fileURLToPath(new URL('../../eval/data', import.meta.url)));
+const data = fileURLToPath(new URL('../../eval/data', import.meta.url));
+const { facts, questions } = await readDataset(data);
 const contents = new Map(facts.map(({ key, content }) => [key, content]));
 
 describe('the evaluation set', () => {
@@ -65,5 +67,29 @@ describe('the evaluation set', () => {
         question,
       ).toEqual([]);
     }
+  });
+});
+
+const file: { sample_id: string; qa: { question: string; evidence: string[] }[] }[] = JSON.parse(
+  await readFile(join(data, 'conversations.json'), 'utf8'),
+);
+const conversations = fromLocomo(file);
+
+describe('the conversations of the evaluation', () => {
+  it('repeat no turn and no question of one user, and are in the order of their times', () => {
+    const { facts, questions } = conversations;
+    expect(new Set(facts.map(({ key }) => key)).size).toBe(facts.length);
+    expect(new Set(questions.map(({ user, question }) => `${user} ${question}`)).size).toBe(questions.length);
+    for (const user of new Set(facts.map(({ user }) => user))) {
+      const times = facts.filter((fact) => fact.user === user).map(({ at }) => at);
+      expect(times, user).toEqual([...new Set(times)].sort());
+    }
+  });
+
+  it('have evidence for every question, all of it among their turns', () => {
+    const asked = file.flatMap(({ sample_id, qa }) =>
+      qa.map(({ question, evidence }) => [question, evidence.map((turn) => `${sample_id}/${turn}`)]),
+    );
+    expect(conversations.questions.map(({ question, evidence }) => [question, evidence])).toEqual(asked);
   });
 });

@@ -28,20 +28,30 @@ const SAMPLE = [
     ],
   },
   {
-    conversation: { session_1: [turn('Cid', 'D1:1', 'Good morning.')] },
-    qa: [{ question: 'Who greeted?', answer: 'Cid', evidence: ['D1:1'], category: 4 }],
+    sample_id: 'conv-2',
+    conversation: {
+      session_1_date_time: '12:05 am on 31 December, 2022',
+      session_1: [turn('Cid', 'D1:1', 'Good morning.')],
+    },
+    qa: [{ question: 'Who greeted today?', evidence: ['D1:1'], category: 4, now: '2022-12-31T12:00:00.000Z' }],
   },
 ];
 
 describe('the LoCoMo reader', () => {
   const { facts, questions } = fromLocomo(SAMPLE);
 
-  it('makes every turn that says something a memory of its conversation', () => {
-    expect(facts).toEqual([
-      { key: 'conversation-1/D1:1', user: 'conversation-1', content: 'Ada: Hi Ben!' },
-      { key: 'conversation-1/D1:2', user: 'conversation-1', content: 'Ben: I adopted a kitten yesterday.' },
-      { key: 'conversation-1/D2:1', user: 'conversation-1', content: 'Ada: I start at the library on Monday.' },
-      { key: 'conversation-2/D1:1', user: 'conversation-2', content: 'Cid: Good morning.' },
+  it('makes every turn that says something a memory of its conversation, with its session and a time after the one before', () => {
+    expect(facts.map(({ key, user, content, ref, at }) => [key, user, content, ref, at])).toEqual([
+      ['conv-1/D1:1', 'conv-1', 'Ada: Hi Ben!', 'conv-1/session_1', '2023-05-08T13:56:00.000Z'],
+      ['conv-1/D1:2', 'conv-1', 'Ben: I adopted a kitten yesterday.', 'conv-1/session_1', '2023-05-08T13:56:20.000Z'],
+      [
+        'conv-1/D2:1',
+        'conv-1',
+        'Ada: I start at the library on Monday.',
+        'conv-1/session_2',
+        '2023-05-17T14:31:00.000Z',
+      ],
+      ['conv-2/D1:1', 'conv-2', 'Cid: Good morning.', 'conv-2/session_1', '2022-12-31T00:05:00.000Z'],
     ]);
   });
 
@@ -49,28 +59,37 @@ describe('the LoCoMo reader', () => {
     expect(questions).toEqual([
       {
         question: 'When did Ben adopt a kitten?',
-        user: 'conversation-1',
+        user: 'conv-1',
         kind: 'temporal',
-        evidence: ['conversation-1/D1:2'],
+        evidence: ['conv-1/D1:2'],
       },
       {
         question: 'What is new with both?',
-        user: 'conversation-1',
+        user: 'conv-1',
         kind: 'multi_hop',
-        evidence: ['conversation-1/D1:2', 'conversation-1/D2:1'],
+        evidence: ['conv-1/D1:2', 'conv-1/D2:1'],
       },
       {
         question: 'Where does Ada start?',
-        user: 'conversation-1',
+        user: 'conv-1',
         kind: 'single_hop',
-        evidence: ['conversation-1/D2:1'],
+        evidence: ['conv-1/D2:1'],
       },
-      { question: 'Who greeted?', user: 'conversation-2', kind: 'single_hop', evidence: ['conversation-2/D1:1'] },
+      {
+        question: 'Who greeted today?',
+        user: 'conv-2',
+        kind: 'single_hop',
+        evidence: ['conv-2/D1:1'],
+        now: '2022-12-31T12:00:00.000Z',
+      },
     ]);
   });
 
   it('refuses a file of another format', () => {
     expect(() => fromLocomo({ facts: [] })).toThrow();
-    expect(() => fromLocomo([{ conversation: { session_1: [{ text: 'x' }] }, qa: [] }])).toThrow();
+    const conversation = { session_1_date_time: '10:00 am on 1 June, 2023', session_1: [{ text: 'x' }] };
+    expect(() => fromLocomo([{ sample_id: 'a', conversation, qa: [] }])).toThrow('speaker');
+    const later = { ...conversation, session_1_date_time: 'later', session_1: [] };
+    expect(() => fromLocomo([{ sample_id: 'a', conversation: later, qa: [] }])).toThrow('"later" is no time');
   });
 });
