@@ -324,10 +324,11 @@ class MemoryClient:
 
     def search(self, q: str, *, user_id: Users, **options: Any) -> "Results":
         """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current,
-        origin and untrusted (as in `list`).
+        distinct, origin and untrusted (as in `list`).
 
         current=True leaves out what is not valid now, or superseded by another of the 100 best hits. Otherwise a result has the
-        ids of the results that supersede it as `x-superseded-by`.
+        ids of the results that supersede it as `x-superseded-by`. distinct=True gives one result for each text, the newest memory
+        with it among these hits, and the ids of the others as `x-copies`.
         """
         query = {"q": q, "user_id": user_id, **options}
         return Results(self._send("GET", "/memories/search", query=query, repeatable=True))

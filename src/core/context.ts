@@ -1,14 +1,23 @@
 import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import type { Lines, LinesRequest } from './context-lines.ts';
-import { type Currency, currentHits } from './current.ts';
+import { withoutCopies } from './copies.ts';
+import { type Currency, currentHits, type MarkedHit } from './current.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
 
+/** The memory of a line. */
+export interface Citation {
+  readonly memory_id: string;
+  readonly score: number;
+  /** Ids of other memories with the same text. */
+  readonly 'x-copies'?: readonly string[];
+}
+
 export interface ContextBlock {
   readonly text: string;
-  readonly citations: { memory_id: string; score: number }[];
+  readonly citations: Citation[];
   readonly token_count: number;
 }
 
@@ -39,7 +48,7 @@ const thread = openThread<LinesRequest, Lines>(
 
 /**
  * The best hits as numbered lines in a fence, within the budget. Leaves out memories that are not current among the hits, or
- * that are too long.
+ * that are too long. Copies share a line.
  */
 export async function toContext(
   hits: readonly SearchHit[],
@@ -48,8 +57,8 @@ export async function toContext(
   call: Call,
 ): Promise<ContextBlock> {
   let characters = MAX_CHARACTERS;
-  const candidates = currentHits(hits, currency).filter(({ memory: { content }, score }) => {
-    if (score === 0 || score < min_score) return false;
+  const found = currentHits(hits, currency).filter(({ score }) => score > 0 && score >= min_score);
+  const candidates = withoutCopies(found).filter(({ memory: { content } }) => {
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
@@ -61,8 +70,8 @@ export async function toContext(
   });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {
-    const { memory, score } = candidates[position] as SearchHit;
-    return { memory_id: memory.id, score };
+    const { memory, score, copies } = candidates[position] as MarkedHit;
+    return { memory_id: memory.id, score, ...(copies && { 'x-copies': copies }) };
   });
   return { text, citations, token_count };
 }

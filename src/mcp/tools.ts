@@ -96,8 +96,8 @@ const READS = { readOnlyHint: true } as const;
 
 /** Most results of one answer. */
 const MAX_RESULTS = 50;
-/** Most ids of memories that supersede one result. */
-const MAX_SUPERSEDING = 3;
+/** Most ids of memories that supersede one result, or have the same text. */
+const MAX_IDS = 3;
 /** Largest budget of a context, in tokens. */
 const MAX_BUDGET = 4_000;
 
@@ -159,12 +159,13 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     output: z.looseObject({ results: z.array(z.looseObject({ score: z.number() })) }),
     hints: READS,
     async run({ query: q, current = true, untrusted = false, ...fields }, { memories, signal }) {
-      const { results } = await memories.run(search, { q, current, untrusted, ...fields }, signal);
+      const { results } = await memories.run(search, { q, current, untrusted, distinct: true, ...fields }, signal);
       const views = presentAll(results.map((each) => each.memory));
       return {
-        results: results.map(({ score, 'x-superseded-by': by }, index) => ({
+        results: results.map(({ score, 'x-superseded-by': by, 'x-copies': copies }, index) => ({
           score,
-          ...(by && { 'x-superseded-by': by.slice(0, MAX_SUPERSEDING) }),
+          ...(by && { 'x-superseded-by': by.slice(0, MAX_IDS) }),
+          ...(copies && { 'x-copies': copies.slice(0, MAX_IDS) }),
           memory: views[index],
         })),
       };
@@ -251,7 +252,11 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     output: z.looseObject({ results: z.array(z.object({ id: text, title: text, url: text })) }),
     hints: READS,
     async run({ query }, { memories, signal }) {
-      const { results } = await memories.run(search, { q: query, current: true, untrusted: false }, signal);
+      const { results } = await memories.run(
+        search,
+        { q: query, current: true, untrusted: false, distinct: true },
+        signal,
+      );
       return {
         results: results.map(({ memory }) => ({ id: memory.id, title: titleOf(memory), url: urlOf(memory.id) })),
       };

@@ -4,6 +4,7 @@ import { mergeHits, upToBytes } from '#toolbox';
 import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
+import { withoutCopies } from '../core/copies.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
@@ -47,6 +48,10 @@ const factsOfUsers = (
 const ratio = (description: string) => z.number().min(0).max(1).nullable().meta({ description });
 const weight = z.number().min(0).max(1);
 
+const copies = strings
+  .optional()
+  .meta({ description: 'Ids of older memories of the user with the same text; absent: none.' });
+
 const Explanation = z
   .looseObject({
     cosine: ratio('Similarity of the vectors of query and memory; null: has no weight.'),
@@ -72,6 +77,10 @@ const SearchInput = z.object({
     description: 'Leaves out what is not valid now, or superseded by another of the 100 best hits.',
     type: 'boolean',
   }),
+  distinct: trueOrFalse.meta({
+    description: 'One result for each text: the newest memory with it among the 100 best hits.',
+    type: 'boolean',
+  }),
   explain: trueOrFalse.meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: share.meta({ description: 'Omits results with a lower score.', type: 'number', minimum: 0, maximum: 1 }),
   origin: originFilter.optional(),
@@ -86,7 +95,8 @@ export const search = verb({
   input: SearchInput,
   needs: ['search'],
   facts: factsOfUsers,
-  async run({ q: text, user_id, scope, limit, current, explain, min_score = 0, origin, untrusted }, access, call) {
+  async run(input, access, call) {
+    const { q: text, user_id, scope, limit, current, distinct, explain, min_score = 0, origin, untrusted } = input;
     const written = writtenOf(access, origin, untrusted);
     const query = {
       user_id,
@@ -97,13 +107,14 @@ export const search = verb({
       ...(written && { written }),
     };
     const { capabilities, mounts } = access.store;
-    const isFiltered = current || (untrusted === false && (mounts || !capabilities.origins));
+    const isFiltered = current || distinct || (untrusted === false && (mounts || !capabilities.origins));
     const page = await searchAllowed(access, { limit: isFiltered ? candidatesOf(access) : limit, ...query }, call);
     const currency = { now: new Date(), untrusted: untrusted === true };
     let hits: readonly MarkedHit[] = withTrust(page.items, untrusted, recordOf);
     if (current) hits = currentHits(hits, currency);
     // Few memories supersede others.
     else if (hits.some(({ memory }) => memory.supersedes.length > 0)) hits = markSuperseded(hits, currency);
+    if (distinct) hits = withoutCopies(hits);
     hits = isFiltered ? hits.slice(0, limit) : hits;
     const explainedHits = explain ? await explainHits(hits, text, access.store, call) : hits;
     const results = explainedHits.filter((hit) => hit.score >= min_score);
@@ -129,6 +140,7 @@ export const search = verb({
                   description:
                     'Ids of the hits that supersede this memory; absent: none does, or `current` was asked for.',
                 }),
+                'x-copies': copies,
                 explanation: Explanation.optional(),
               })
               .meta({ id: 'SearchResult' }),
@@ -147,10 +159,11 @@ export const search = verb({
 const recordOf = ({ memory }: SearchHit) => memory;
 
 /** The mark stands beside the score: in the memory, a key of the client could pose as it. */
-const hitToWire = ({ memory, score, superseded_by, explanation }: ExplainedHit) => ({
+const hitToWire = ({ memory, score, superseded_by, copies, explanation }: ExplainedHit) => ({
   memory: toWire(memory),
   score,
   ...(superseded_by && { 'x-superseded-by': superseded_by }),
+  ...(copies && { 'x-copies': copies }),
   ...(explanation && { explanation }),
 });
 
@@ -208,7 +221,8 @@ export const context = verb({
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',
-  description: 'The best-ranked memories that fit a token budget, without expired and superseded ones.',
+  description:
+    'The best-ranked memories that fit a token budget, without expired and superseded ones. Memories with the same text share a line.',
   success: {
     description: 'The context block.',
     schema: z

@@ -30,6 +30,7 @@ export interface WireHit {
   readonly memory: WireMemory;
   readonly score: number;
   readonly 'x-superseded-by'?: readonly string[];
+  readonly 'x-copies'?: readonly string[];
   readonly explanation?: {
     readonly cosine: number | null;
     readonly coverage: number | null;
@@ -40,7 +41,11 @@ export interface WireHit {
 
 export interface WireContext {
   readonly text: string;
-  readonly citations: readonly { readonly memory_id: string; readonly score: number }[];
+  readonly citations: readonly {
+    readonly memory_id: string;
+    readonly score: number;
+    readonly 'x-copies'?: readonly string[];
+  }[];
   readonly token_count: number;
 }
 
@@ -99,6 +104,8 @@ export interface WireCapabilities {
     readonly explain: boolean;
     /** Our own: search and context take several users. */
     readonly multi_user: boolean;
+    /** Our own: search takes `distinct`. */
+    readonly distinct: boolean;
     /** Our own: list and search take `current`. */
     readonly current: boolean;
     /** Our own: memories keep tags. */

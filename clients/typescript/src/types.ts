@@ -157,6 +157,8 @@ export interface SearchQuery extends WrittenQuery {
   min_score?: number;
   /** Leaves out what is not valid now, or superseded by another of the 100 best hits (`features.current`). */
   current?: boolean;
+  /** One result for each text: the newest memory with it among the 100 best hits (`features.distinct`). */
+  distinct?: boolean;
   /** Whether each result tells the parts of its score (`features.explain`). */
   explain?: boolean;
 }
@@ -167,6 +169,8 @@ export interface SearchResult {
   score: number;
   /** Ids of the hits that supersede this memory. */
   'x-superseded-by'?: string[];
+  /** With `distinct`: ids of other memories with the same text. */
+  'x-copies'?: string[];
   /** Present with `explain` only. */
   explanation?: Explanation;
 }
@@ -211,7 +215,8 @@ export interface ContextBlock extends LeftOut {
   /** A text for a prompt; empty if no memory matches. */
   text: string;
   /** The memory of each line, in order. */
-  citations: { memory_id: string; score: number }[];
+  /** `x-copies`: ids of other memories with the same text. */
+  citations: { memory_id: string; score: number; 'x-copies'?: string[] }[];
   token_count: number;
 }
 
@@ -402,6 +407,7 @@ export interface Capabilities {
     explain?: boolean;
     multi_user?: boolean;
     current?: boolean;
+    distinct?: boolean;
   };
   limits?: {
     rate_limit_per_minute: number | null;
