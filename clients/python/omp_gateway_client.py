@@ -240,14 +240,16 @@ class MemoryClient:
         *,
         user_id: str,
         idempotency_key: Optional[str] = None,
+        similar: bool = False,
         **fields: Any,
     ) -> Memory:
-        """Adds a memory. `fields`: scope, tags, source, confidence, valid_from, valid_to, supersedes.
+        """Adds a memory. `fields`: scope, tags, source, confidence, valid_from, valid_to, supersedes. similar=True: the answer
+        has other memories that say nearly the same as `x-omp-similar`.
 
         `x-` keys: `**{"x-mood": "calm"}`. Raises InvalidRequest, ScopeDenied, PayloadTooLarge.
         """
         memory = {"content": content, "user_id": user_id, **fields}
-        return self._add("/memories", memory, idempotency_key)
+        return self._add("/memories", memory, idempotency_key, {"similar": True} if similar else None)
 
     def add_many(self, memories: Sequence[Memory], *, idempotency_key: Optional[str] = None) -> List[Dict[str, Any]]:
         """Adds any number of memories, in as many batches as the gateway's limits need.
@@ -460,14 +462,16 @@ class MemoryClient:
                 return None
         return self._known
 
-    def _add(self, path: str, body: Dict[str, Any], key: Optional[str]) -> Dict[str, Any]:
+    def _add(
+        self, path: str, body: Dict[str, Any], key: Optional[str], query: Optional[Mapping[str, Any]] = None
+    ) -> Dict[str, Any]:
         known = self._capabilities() or {}
         # With a key the request can be repeated.
         repeatable = known.get("features", {}).get("idempotency") is True
         if key is None and repeatable:
             key = secrets.token_urlsafe(16)
         headers = {} if key is None else {"Idempotency-Key": key}
-        return self._send("POST", path, body=body, headers=headers, repeatable=repeatable)
+        return self._send("POST", path, query=query, body=body, headers=headers, repeatable=repeatable)
 
     def _add_each(self, memories: Sequence[Memory], key: Optional[str]) -> List[Dict[str, Any]]:
         results: List[Dict[str, Any]] = []

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { beginningOf, type Call, type LeftOut, OmpError, ORIGIN, UNTRUSTED } from '#contract';
 import type { Store } from '../core/with-embedder.ts';
+import { type AddedMemory, add, SIMILAR } from '../verbs/add.ts';
 import type { Session } from '../verbs/gate.ts';
-import { add, get, list, remove, update } from '../verbs/memories.ts';
+import { get, list, remove, update } from '../verbs/memories.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { context, search } from '../verbs/search.ts';
 import type { Verb } from '../verbs/verb.ts';
@@ -56,7 +57,7 @@ function leftOutOf(output: unknown): LeftOut {
 
 /** The input with the user that the tools act for, whatever the agent sent. */
 export function forUser({ name }: Pick<Verb, 'name'>, input: object, user_id: string): object {
-  if (name === 'add') return { memory: { ...(input as { memory: object }).memory, user_id } };
+  if (name === 'add') return { ...input, memory: { ...(input as { memory: object }).memory, user_id } };
   return { ...input, user_id: name === 'search' ? [user_id] : user_id };
 }
 
@@ -98,6 +99,11 @@ const READS = { readOnlyHint: true } as const;
 const MAX_RESULTS = 50;
 /** Most ids of memories that supersede one result, or have the same text. */
 const MAX_IDS = 3;
+/** Characters of a memory that is similar to a new one. */
+const MAX_SIMILAR = 500;
+/** What an agent does about `similar`. */
+const SIMILAR_NOTE =
+  'The similar memories may say the same. If the new memory replaces one, call update_memory for the new one with its id in supersedes. If the new one adds nothing, delete it. Else leave both.';
 /** Largest budget of a context, in tokens. */
 const MAX_BUDGET = 4_000;
 
@@ -133,15 +139,17 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     output: memory,
     hints: { destructiveHint: false },
     async run(fields, { memories, signal, app }) {
-      const addFrom = (origin: object) => memories.run(add, { memory: { ...fields, ...origin } }, signal);
+      const addFrom = (origin: object): Promise<AddedMemory> =>
+        memories.run(add, { memory: { ...fields, ...origin }, similar: true }, signal);
       // A model decided to keep this, in its own words (Decision 45).
-      return present(
-        await addFrom({ source: { app, type: 'extracted' } }).catch((error: unknown) => {
-          // A table or index of another application may have no place for a source.
-          if (!(error instanceof OmpError) || error.code !== 'unsupported_capability') throw error;
-          return addFrom({});
-        }),
-      );
+      const added = await addFrom({ source: { app, type: 'extracted' } }).catch((error: unknown) => {
+        // A table or index of another application may have no place for a source.
+        if (!(error instanceof OmpError) || error.code !== 'unsupported_capability') throw error;
+        return addFrom({});
+      });
+      const { [SIMILAR]: similar = [], ...memory } = added;
+      const others = similar.map(({ content, ...other }) => ({ ...other, content: beginningOf(content, MAX_SIMILAR) }));
+      return { ...present(memory), ...(others.length > 0 && { similar: others, note: SIMILAR_NOTE }) };
     },
   }),
   search_memories: tool({
@@ -212,6 +220,7 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
       scope,
       tags: tags.describe('Replaces all tags'),
       valid_to: validTo.nullish(),
+      supersedes: z.array(text).describe('Ids that it replaces').optional(),
     }),
     output: memory,
     hints: { destructiveHint: true, idempotentHint: true },

@@ -34,6 +34,8 @@ type UsersQuery = Omit<CallerQuery<TextQuery>, 'user_id' | 'vector'> &
 
 type SearchAccess = Access & { readonly store: Required<Pick<Store, 'search'>> };
 
+export const canSearch = (access: Access): access is SearchAccess => access.store.search !== undefined;
+
 /** Hits of which a context, and a search of current memories, take the best: the largest limit of a search. */
 const CANDIDATES = 100;
 const candidatesOf = ({ store }: Access): number =>
@@ -232,7 +234,7 @@ export const context = verb({
             'Numbered lines in a fence, best first, each with its day and source; empty if no memory matches.',
         }),
         citations: z
-          .array(z.looseObject({ memory_id: z.string(), score }))
+          .array(z.looseObject({ memory_id: z.string(), score, 'x-copies': copies }))
           .meta({ description: 'The memory of each line, in order.' }),
         token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
         ...leftOut,
@@ -247,7 +249,7 @@ export const context = verb({
 });
 
 /** The hits of a search that the caller may read. */
-async function searchAllowed(
+export async function searchAllowed(
   access: SearchAccess,
   { user_id, text, ...rest }: UsersQuery,
   call: Call,

@@ -39,6 +39,8 @@ const FEATURES = {
   batch: true,
   explain: true,
   current: true,
+  distinct: true,
+  similar: true,
   multi_user: true,
   tags: true,
   consistency_tokens: false,
@@ -153,6 +155,8 @@ describe('the capability document', () => {
       webhooks: false,
       explain: false,
       current: false,
+      distinct: false,
+      similar: false,
       multi_user: false,
     });
     const { search: _, ...others } = rest;

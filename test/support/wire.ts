@@ -104,6 +104,8 @@ export interface WireCapabilities {
     readonly explain: boolean;
     /** Our own: search and context take several users. */
     readonly multi_user: boolean;
+    /** Our own: adds take `similar`. */
+    readonly similar: boolean;
     /** Our own: search takes `distinct`. */
     readonly distinct: boolean;
     /** Our own: list and search take `current`. */

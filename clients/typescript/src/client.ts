@@ -11,6 +11,7 @@ import {
   unlessAborted,
 } from './transport.ts';
 import type {
+  AddedMemory,
   AuditEntry,
   AuditPage,
   AuditQuery,
@@ -78,6 +79,11 @@ export interface AddOptions extends CallOptions {
    * has a new one, so that it can be retried.
    */
   readonly idempotencyKey?: string;
+}
+
+export interface AddOneOptions extends AddOptions {
+  /** Whether the answer names other memories that say nearly the same, `x-omp-similar` (`features.similar`). */
+  readonly similar?: boolean;
 }
 
 export interface ImportOptions extends CallOptions {
@@ -200,8 +206,8 @@ class Memories {
   }
 
   /** Throws `InvalidRequestError`, `ScopeDeniedError`, `PayloadTooLargeError`. */
-  add(memory: NewMemory, options: AddOptions = {}): ApiPromise<Memory> {
-    return toPromise(this.#add(['memories'], memory, options));
+  add(memory: NewMemory, { similar, ...options }: AddOneOptions = {}): ApiPromise<AddedMemory> {
+    return toPromise(this.#add(['memories'], memory, options, { similar }));
   }
 
   /**
@@ -290,12 +296,12 @@ class Memories {
   }
 
   /** Adds with an idempotency key, so that the request can be retried, where the gateway supports keys. */
-  #add<Data>(path: readonly string[], body: unknown, options: AddOptions): Promise<Answer<Data>> {
+  #add<Data>(path: readonly string[], body: unknown, options: AddOptions, query?: object): Promise<Answer<Data>> {
     const request = async (): Promise<Request> => {
       const repeatable = (await this.#knownCapabilities())?.features.idempotency === true;
       const { idempotencyKey = repeatable ? randomKey() : undefined } = options;
       const headers = { ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }) };
-      return { method: 'POST', path, body, headers, repeatable };
+      return { method: 'POST', path, query, body, headers, repeatable };
     };
     return this.#send(request, options);
   }

@@ -70,6 +70,12 @@ export interface Memory extends Extensions {
   'x-omp-untrusted'?: true;
 }
 
+/** A new memory, as `add` answers it. */
+export interface AddedMemory extends Memory {
+  /** With `similar`: other memories that say nearly the same, best first; absent: not known. */
+  'x-omp-similar'?: { id: string; content: string; score: number }[];
+}
+
 export interface NewMemory extends Extensions {
   content: string;
   user_id: string;
@@ -408,6 +414,7 @@ export interface Capabilities {
     multi_user?: boolean;
     current?: boolean;
     distinct?: boolean;
+    similar?: boolean;
   };
   limits?: {
     rate_limit_per_minute: number | null;
