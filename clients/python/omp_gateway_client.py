@@ -171,6 +171,10 @@ class Results(List[Dict[str, Any]]):
         self.partial: Sequence[str] = answer.get("x-partial", [])
         self.without: Sequence[str] = answer.get("x-without", [])
 
+    def best(self) -> List[Dict[str, Any]]:
+        """Without those that are far below the best: with less than half of its score."""
+        return [result for result in self if result["score"] >= self[0]["score"] / 2]
+
 
 class Rollback(Iterator[Dict[str, Any]]):
     """What a rollback does, memory by memory. Of the pages that were read so far:
@@ -240,7 +244,6 @@ class MemoryClient:
         *,
         user_id: str,
         idempotency_key: Optional[str] = None,
-        similar: bool = False,
         **fields: Any,
     ) -> Memory:
         """Adds a memory. `fields`: scope, tags, source, confidence, valid_from, valid_to, supersedes. similar=True: the answer
@@ -248,8 +251,9 @@ class MemoryClient:
 
         `x-` keys: `**{"x-mood": "calm"}`. Raises InvalidRequest, ScopeDenied, PayloadTooLarge.
         """
+        query = {"similar": fields.pop("similar", None)}
         memory = {"content": content, "user_id": user_id, **fields}
-        return self._add("/memories", memory, idempotency_key, {"similar": True} if similar else None)
+        return self._add("/memories", memory, idempotency_key, query)
 
     def add_many(self, memories: Sequence[Memory], *, idempotency_key: Optional[str] = None) -> List[Dict[str, Any]]:
         """Adds any number of memories, in as many batches as the gateway's limits need.

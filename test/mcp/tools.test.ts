@@ -133,13 +133,13 @@ describe('[Decision 45] the tools', () => {
     const old = await callTool<WireMemory>(client, 'add_memory', { content: 'Ana lives in Lisbon' });
     expect(Object.keys(old)).not.toContain('note');
     type Added = WireMemory & { similar: { id: string }[]; note: string };
-    const now = await callTool<Added>(client, 'add_memory', { content: `Ana lives in Porto ${'now '.repeat(300)}` });
+    const now = await callTool<Added>(client, 'add_memory', { content: `Ana lives in Lisbon ${'yes '.repeat(300)}` });
     expect(now.similar).toEqual([{ id: old.id, content: 'Ana lives in Lisbon', score: expect.any(Number) }]);
     expect(now.note).toMatch(/call update_memory .* supersedes/);
     await callTool(client, 'update_memory', { id: now.id, supersedes: [old.id] });
     const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { query: 'lives in' });
     expect(results.map(({ memory }) => memory.id)).toEqual([now.id]);
-    const again = await callTool<Added>(client, 'add_memory', { content: `Ana lives in Porto ${'now '.repeat(300)}` });
+    const again = await callTool<Added>(client, 'add_memory', { content: `Ana lives in Lisbon ${'yes '.repeat(300)}` });
     expect(again.similar).toMatchObject([{ id: now.id, content: expect.stringMatching(/^.{400,501}$/) }]);
   });
 
