@@ -10,11 +10,15 @@ import { table } from './report.ts';
 
 /** Token budgets of the contexts. */
 const BUDGETS = [500, 1_000, 2_000] as const;
+const DAY_MS = 86_400_000;
 
 /** The keys of the turns that the context of a question cites, in order, for each budget. */
 export type Cited = readonly (readonly string[])[];
 
-/** Stores the turns in an empty store, with their times, and asks for the context of every question. In order. */
+/**
+ * Stores the turns in an empty store, with their times, and asks for the context of every question, a day after the last turn of its
+ * user if it has no time of its own. In order.
+ */
 export async function askContexts(
   store: Store,
   { facts, questions }: Conversations,
@@ -30,12 +34,14 @@ export async function askContexts(
     const failed = results.find((result) => result.outcome !== 'stored');
     if (failed) throw new Error(`A turn was not stored: ${JSON.stringify(failed)}`);
   }
+  const lastTurns = new Map<string, number>();
+  for (const { user, at } of facts) lastTurns.set(user, Math.max(lastTurns.get(user) ?? 0, Date.parse(at)));
   const contexts: Cited[] = [];
-  for (const { question, user } of questions) {
+  for (const { question, user, now = new Date((lastTurns.get(user) ?? 0) + DAY_MS).toISOString() } of questions) {
     const cited: string[][] = [];
     for (const token_budget of BUDGETS) {
-      const { citations } = await session.run(context, { query: question, user_id: user, token_budget }, call);
-      cited.push(citations.map(({ memory_id }) => memory_id));
+      const { citations } = await session.run(context, { query: question, user_id: user, token_budget, now }, call);
+      cited.push(citations.flatMap(({ memory_id, 'x-copies': copies = [] }) => [memory_id, ...copies]));
     }
     contexts.push(cited);
   }

@@ -171,6 +171,10 @@ class Results(List[Dict[str, Any]]):
         self.partial: Sequence[str] = answer.get("x-partial", [])
         self.without: Sequence[str] = answer.get("x-without", [])
 
+    def best(self) -> List[Dict[str, Any]]:
+        """Without those that are far below the best: with less than half of its score."""
+        return [result for result in self if result["score"] >= self[0]["score"] / 2]
+
 
 class Rollback(Iterator[Dict[str, Any]]):
     """What a rollback does, memory by memory. Of the pages that were read so far:
@@ -242,12 +246,14 @@ class MemoryClient:
         idempotency_key: Optional[str] = None,
         **fields: Any,
     ) -> Memory:
-        """Adds a memory. `fields`: scope, tags, source, confidence, valid_from, valid_to, supersedes.
+        """Adds a memory. `fields`: scope, tags, source, confidence, valid_from, valid_to, supersedes. similar=True: the answer
+        has other memories that say nearly the same as `x-omp-similar`.
 
         `x-` keys: `**{"x-mood": "calm"}`. Raises InvalidRequest, ScopeDenied, PayloadTooLarge.
         """
+        query = {"similar": fields.pop("similar", None)}
         memory = {"content": content, "user_id": user_id, **fields}
-        return self._add("/memories", memory, idempotency_key)
+        return self._add("/memories", memory, idempotency_key, query)
 
     def add_many(self, memories: Sequence[Memory], *, idempotency_key: Optional[str] = None) -> List[Dict[str, Any]]:
         """Adds any number of memories, in as many batches as the gateway's limits need.
@@ -324,10 +330,11 @@ class MemoryClient:
 
     def search(self, q: str, *, user_id: Users, **options: Any) -> "Results":
         """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current,
-        since, until, origin and untrusted (as in `list`).
+        distinct, since, until, origin and untrusted (as in `list`).
 
         current=True leaves out what is not valid now, or superseded by another of the 100 best hits. Otherwise a result has the
-        ids of the results that supersede it as `x-superseded-by`.
+        ids of the results that supersede it as `x-superseded-by`. distinct=True gives one result for each text, the newest memory
+        with it among these hits, and the ids of the others as `x-copies`.
         """
         query = {"q": q, "user_id": user_id, **options}
         return Results(self._send("GET", "/memories/search", query=query, repeatable=True))
@@ -462,14 +469,16 @@ class MemoryClient:
                 return None
         return self._known
 
-    def _add(self, path: str, body: Dict[str, Any], key: Optional[str]) -> Dict[str, Any]:
+    def _add(
+        self, path: str, body: Dict[str, Any], key: Optional[str], query: Optional[Mapping[str, Any]] = None
+    ) -> Dict[str, Any]:
         known = self._capabilities() or {}
         # With a key the request can be repeated.
         repeatable = known.get("features", {}).get("idempotency") is True
         if key is None and repeatable:
             key = secrets.token_urlsafe(16)
         headers = {} if key is None else {"Idempotency-Key": key}
-        return self._send("POST", path, body=body, headers=headers, repeatable=repeatable)
+        return self._send("POST", path, query=query, body=body, headers=headers, repeatable=repeatable)
 
     def _add_each(self, memories: Sequence[Memory], key: Optional[str]) -> List[Dict[str, Any]]:
         results: List[Dict[str, Any]] = []

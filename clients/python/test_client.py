@@ -23,6 +23,9 @@ class RealGateway(unittest.TestCase):
         added = self.client.add("prefers tea", user_id=self.user, tags=["drinks"], **{"x-mood": "calm"})
         self.assertEqual(added["x-mood"], "calm")
         self.assertEqual(self.client.get(added["id"], user_id=self.user), added)
+        again = self.client.add("prefers tea", user_id=self.user, similar=True)
+        self.assertEqual([one["id"] for one in again["x-omp-similar"]], [added["id"]])
+        self.client.delete(again["id"])
         changed = self.client.update(added["id"], content="prefers coffee")
         self.assertEqual((changed["content"], changed["tags"]), ("prefers coffee", ["drinks"]))
         found = self.client.search("coffee", user_id=self.user, limit=1)
@@ -155,6 +158,12 @@ class Faults(unittest.TestCase):
         keys = [headers["Idempotency-Key"] for headers in asked]
         self.assertEqual(keys, [keys[0]] * 3)
 
+    def test_the_best_results(self) -> None:
+        results = [{"memory": MEMORY, "score": score} for score in (0.8, 0.4, 0.39)]
+        client, _ = self.serve(answer(200, {"results": results}), answer(200, {"results": []}))
+        self.assertEqual(client.search("tea", user_id="u").best(), results[:2])
+        self.assertEqual(client.search("tea", user_id="u").best(), [])
+
     def test_stores_that_an_answer_lacks(self) -> None:
         body = {"results": [{"memory": MEMORY, "score": 0.5}], "x-partial": ["crm"]}
         client, _ = self.serve(answer(200, body, X_Partial="crm", X_Without="old, handbook"))
@@ -163,6 +172,7 @@ class Faults(unittest.TestCase):
             for _ in range(2):
                 found = client.search("tea", user_id="u")
         self.assertEqual([found[0]["score"], found.partial, found.without], [0.5, ["crm"], []])
+        self.assertEqual(found.best(), found)
         self.assertEqual([name in str(one.message) for name, one in zip(("crm", "old", "handbook"), caught)], [True] * 3)
         self.assertEqual(len(caught), 3)
 

@@ -23,7 +23,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
   const { client, capabilities } = useSession();
   const { user } = filters;
   const { verbs, features } = capabilities;
-  const { items = [], loaded, more, leftOut, error, loadMore, retry, change } = useMemories(filters);
+  const { items = [], loaded, more, leftOut, lessLikely, error, loadMore, retry, change } = useMemories(filters);
   const { data: stats, reload } = useLoad(features.stats ? user : undefined, (signal) =>
     client.users.stats(user, { signal }),
   );
@@ -110,7 +110,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
         <div class="toolbar">
           <output>
             {filters.q
-              ? `${count(items.length)} found, best first; a search finds at most ${MOST_FOUND}`
+              ? `${foundText(items, lessLikely)}, best first; a search finds at most ${MOST_FOUND}`
               : `${count(items.length)}${more ? ' loaded' : ''}${total}`}
           </output>
           {features.rollback && by && <a href={href('rollback', { user, key: by })}>Roll back what {by} wrote</a>}
@@ -144,6 +144,12 @@ function MemoriesOf({ filters }: { filters: Filters }) {
       </section>
     </div>
   );
+}
+
+/** How many results there are, those far below the best apart. */
+function foundText(items: readonly Memory[], lessLikely?: ReadonlySet<string>): string {
+  const less = items.filter(({ id }) => lessLikely?.has(id)).length;
+  return `${count(items.length - less)} found${less > 0 ? `, ${count(less)} less likely` : ''}`;
 }
 
 /** The keys of the focused row. */

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { Explanation, SearchResult } from '../../clients/typescript/src/index.ts';
+import { type Explanation, groupResults, type SearchResult } from '../../clients/typescript/src/index.ts';
 import { Marks, Written } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { go, href } from './route.ts';
@@ -97,15 +97,7 @@ export function SearchLab({ user, q = '', limit = '10', budget = '500', ...rest 
           {orders.map((order) => (
             <section key={order}>
               <h2>{ORDERS[order].name}</h2>
-              <ol class="results">
-                {data.results
-                  .filter((result) => order === 'score' || ORDERS[order].of(result) > 0)
-                  .sort((a, b) => ORDERS[order].of(b) - ORDERS[order].of(a))
-                  .slice(0, Number(limit))
-                  .map((result) => (
-                    <Result key={result.memory.id} result={result} value={ORDERS[order].of(result)} />
-                  ))}
-              </ol>
+              <Results order={order} results={data.results} limit={Number(limit)} />
             </section>
           ))}
         </div>
@@ -118,6 +110,40 @@ export function SearchLab({ user, q = '', limit = '10', budget = '500', ...rest 
           budget={Number(budget)}
           onBudget={(chosen) => go('search', { ...parameters, budget: chosen })}
         />
+      )}
+    </>
+  );
+}
+
+interface ResultsProps {
+  readonly order: keyof typeof ORDERS;
+  readonly results: readonly SearchResult[];
+  readonly limit: number;
+}
+
+/** The best results in an order. By score, those that are far below the best are shown apart. */
+function Results({ order, results, limit }: ResultsProps) {
+  const { of } = ORDERS[order];
+  const shown = results
+    .filter((result) => order === 'score' || of(result) > 0)
+    .sort((a, b) => of(b) - of(a))
+    .slice(0, limit);
+  const { best, lessLikely } = order === 'score' ? groupResults(shown) : { best: shown, lessLikely: [] };
+  const list = (group: readonly SearchResult[]) => (
+    <ol class="results">
+      {group.map((result) => (
+        <Result key={result.memory.id} result={result} value={of(result)} />
+      ))}
+    </ol>
+  );
+  return (
+    <>
+      {list(best)}
+      {lessLikely.length > 0 && (
+        <>
+          <h3>Less likely</h3>
+          {list(lessLikely)}
+        </>
       )}
     </>
   );

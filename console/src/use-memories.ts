@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import type { LeftOut, ListQuery, Memory } from '../../clients/typescript/src/index.ts';
+import { groupResults, type LeftOut, type ListQuery, type Memory } from '../../clients/typescript/src/index.ts';
 import { useSession } from './session.ts';
 
 /** What the address filters by; a text is searched, everything else is listed. */
@@ -34,6 +34,8 @@ interface State {
   readonly cursor: string | undefined;
   /** Of the last page. */
   readonly leftOut?: LeftOut;
+  /** Of a search: ids of items that are far below the best. */
+  readonly lessLikely?: ReadonlySet<string> | undefined;
   readonly error?: unknown;
 }
 
@@ -56,7 +58,13 @@ export function useMemories(filters: Filters) {
       try {
         const page = await (filters.q ? found(signal) : listed(cursor, signal));
         if (!signal.aborted)
-          setState({ key, items: [...before, ...page.items], cursor: page.next_cursor ?? undefined, leftOut: page });
+          setState({
+            key,
+            items: [...before, ...page.items],
+            cursor: page.next_cursor ?? undefined,
+            leftOut: page,
+            lessLikely: 'lessLikely' in page ? page.lessLikely : undefined,
+          });
       } catch (error) {
         if (!signal.aborted) setState({ key, items: before, cursor, error });
       } finally {
@@ -83,7 +91,8 @@ export function useMemories(filters: Filters) {
         (!since || created_at >= since) &&
         (!until || created_at <= until),
     );
-    return { ...answer, items: left.map(({ memory }) => memory), next_cursor: null };
+    const lessLikely = new Set(groupResults(left).lessLikely.map(({ memory }) => memory.id));
+    return { ...answer, items: left.map(({ memory }) => memory), lessLikely, next_cursor: null };
   };
 
   useEffect(() => {
@@ -102,6 +111,7 @@ export function useMemories(filters: Filters) {
     loaded: current !== undefined,
     more: current?.cursor !== undefined,
     leftOut: current?.leftOut,
+    lessLikely: current?.lessLikely,
     error: current?.error,
     loadMore: () => {
       if (current?.cursor !== undefined && current.error === undefined) void load(current.cursor, current.items);

@@ -11,6 +11,7 @@ import {
   type RankedHit,
   rankByConversation,
 } from './conversations.ts';
+import { withoutCopies } from './copies.ts';
 import { type Currency, currentAmong, currentHits } from './current.ts';
 import { type NamedTime, nearnessFactor } from './named-times.ts';
 import { ageFactor, weighted } from './said.ts';
@@ -18,9 +19,18 @@ import { ageFactor, weighted } from './said.ts';
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';
 
+/** The memory of a line. */
+export interface Citation {
+  readonly memory_id: string;
+  readonly score: number;
+  /** Ids of other memories with the same text. */
+  readonly 'x-copies'?: readonly string[];
+  readonly explanation?: Explanation;
+}
+
 export interface ContextBlock {
   readonly text: string;
-  readonly citations: { memory_id: string; score: number; explanation?: Explanation }[];
+  readonly citations: Citation[];
   readonly token_count: number;
 }
 
@@ -61,7 +71,7 @@ const thread = openThread<LinesRequest, Lines>(
 
 /**
  * The best hits and their neighbours as numbered lines in a fence, within the budget, with citations in the order of the lines. Leaves
- * out memories that are not current among these, or that are too long.
+ * out memories that are not current among these, or that are too long. Copies share a line.
  */
 export async function toContext(
   hits: readonly SearchHit[],
@@ -71,7 +81,8 @@ export async function toContext(
 ): Promise<ContextBlock> {
   let characters = MAX_CHARACTERS;
   const { budget, conversations, explain } = options;
-  const candidates = (await inConversations(hits, options, currency)).filter(({ memory: { content } }) => {
+  const ranked = await inConversations(hits, options, currency);
+  const candidates = withoutCopies(ranked).filter(({ memory: { content } }) => {
     if (content.length > Math.min(characters, budget * LONGEST_TOKEN)) return false;
     characters -= content.length;
     return true;
@@ -83,9 +94,10 @@ export async function toContext(
   });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {
-    const ranked = candidates[position] as RankedHit;
-    const { memory, score } = ranked;
-    return { memory_id: memory.id, score, ...(explain && { explanation: explainPlace(ranked, conversations) }) };
+    const hit = candidates[position] as RankedHit;
+    const { memory, score, copies } = hit;
+    const explanation = explain && explainPlace(hit, conversations);
+    return { memory_id: memory.id, score, ...(copies && { 'x-copies': copies }), ...(explanation && { explanation }) };
   });
   return { text, citations, token_count };
 }

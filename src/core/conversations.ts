@@ -1,6 +1,7 @@
 import type { Memory, SearchHit } from '#contract';
 import { roundScore } from '#ranking';
 import { newestFirst } from '#toolbox';
+import type { MarkedHit } from './current.ts';
 
 /*
  * Ranks memories by what was said around them (Decision 57). The score of a search stays what it is; `context` alone ranks so.
@@ -53,7 +54,7 @@ export const explainPlace = ({ memory, reasons }: RankedHit, conversations?: Con
   neighbours: conversations?.isAble(memory) === true,
 });
 
-export interface RankedHit extends SearchHit {
+export interface RankedHit extends MarkedHit {
   readonly reasons: Reasons;
 }
 

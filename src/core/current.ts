@@ -1,9 +1,10 @@
 import { isUntrusted, type Memory, type SearchHit } from '#contract';
 import { newestFirst } from '#toolbox';
 
-/** A hit, with the ids of those hits that supersede it. */
+/** A hit, with the ids of those hits that supersede it, and of those that it stands for. */
 export interface MarkedHit extends SearchHit {
-  readonly superseded_by?: readonly string[];
+  readonly superseded_by?: readonly string[] | undefined;
+  readonly copies?: readonly string[];
 }
 
 /** What decides which memories are current: the time, and whether memories of untrusted keys supersede others (Decision 54). */

@@ -4,7 +4,7 @@ import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { etagOf, namesEtag } from '../verbs/memory.ts';
-import { fieldsIn, type Verb } from '../verbs/verb.ts';
+import { fieldsIn, queryFieldsOf, type Verb } from '../verbs/verb.ts';
 import { itemError } from './error-envelope.ts';
 import { type Env, readJson } from './request.ts';
 
@@ -26,14 +26,14 @@ export function inputReader(verb: Verb, maxRequestBytes: number): (c: Context<En
   const { input, path, headers = {}, body } = verb;
   const inPath = fieldsIn(path);
   const headerFields = Object.entries(headers);
-  const others = Object.keys(input.shape).filter((name) => !inPath.includes(name) && headers[name] === undefined);
-  const inQuery = new Set(body ? [] : others);
+  const others = queryFieldsOf(verb);
+  const inQuery = new Set(others);
   const repeatable = others.find((name) => isRepeatable(input.shape[name]));
   return async (c) => {
     let fields: Record<string, unknown> = {};
     if (body) {
       const json = await readJson(c, maxRequestBytes);
-      if (body.field !== undefined) fields = { [body.field]: json };
+      if (body.field !== undefined) fields = { ...(inQuery.size > 0 && readQuery(c, inQuery)), [body.field]: json };
       else if (isObject(json)) fields = json;
       else return json;
     } else if (inQuery.size > 0) {

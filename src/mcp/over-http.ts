@@ -47,11 +47,18 @@ function requestOf(
       .slice(1)
       .split('/')
       .map((segment) => (segment === '{id}' ? String(id) : segment)),
-    ...(body ? { body: body.field === undefined ? others : fields[body.field] } : { query: others }),
+    ...bodyAndQuery(body, others),
     // Header values are Latin-1; the gateway reads them as UTF-8.
     headers: inHeader ? { 'x-user-id': Buffer.from(String(user_id)).toString('latin1') } : {},
     repeatable: false,
   };
+}
+
+function bodyAndQuery(body: Verb['body'], fields: Fields): Pick<Request, 'body' | 'query'> {
+  if (!body) return { query: fields };
+  if (body.field === undefined) return { body: fields };
+  const { [body.field]: content, ...query } = fields;
+  return { body: content, query };
 }
 
 /** Names of the verbs that a gateway supports, and its features. Rejects if it does not say. */

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { beginningOf, type Call, type LeftOut, OmpError, ORIGIN, UNTRUSTED } from '#contract';
 import type { Store } from '../core/with-embedder.ts';
+import { type AddedMemory, add, SIMILAR } from '../verbs/add.ts';
 import type { Session } from '../verbs/gate.ts';
-import { add, get, list, remove, update } from '../verbs/memories.ts';
+import { get, list, remove, update } from '../verbs/memories.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { context, search } from '../verbs/search.ts';
 import type { Verb } from '../verbs/verb.ts';
@@ -96,8 +97,13 @@ const READS = { readOnlyHint: true } as const;
 
 /** Most results of one answer. */
 const MAX_RESULTS = 50;
-/** Most ids of memories that supersede one result. */
-const MAX_SUPERSEDING = 3;
+/** Most ids of memories that supersede one result, or have the same text. */
+const MAX_IDS = 3;
+/** Characters of a memory that is similar to a new one. */
+const MAX_SIMILAR = 500;
+/** What an agent does about `similar`. */
+const SIMILAR_NOTE =
+  'The similar memories may say the same. If the new memory replaces one, call update_memory for the new one with its id in supersedes. If the new one adds nothing, delete it. Else leave both.';
 /** Largest budget of a context, in tokens. */
 const MAX_BUDGET = 4_000;
 
@@ -133,15 +139,17 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     output: memory,
     hints: { destructiveHint: false },
     async run(fields, { memories, signal, app }) {
-      const addFrom = (origin: object) => memories.run(add, { memory: { ...fields, ...origin } }, signal);
+      const addFrom = (origin: object): Promise<AddedMemory> =>
+        memories.run(add, { memory: { ...fields, ...origin }, similar: true }, signal);
       // A model decided to keep this, in its own words (Decision 45).
-      return present(
-        await addFrom({ source: { app, type: 'extracted' } }).catch((error: unknown) => {
-          // A table or index of another application may have no place for a source.
-          if (!(error instanceof OmpError) || error.code !== 'unsupported_capability') throw error;
-          return addFrom({});
-        }),
-      );
+      const added = await addFrom({ source: { app, type: 'extracted' } }).catch((error: unknown) => {
+        // A table or index of another application may have no place for a source.
+        if (!(error instanceof OmpError) || error.code !== 'unsupported_capability') throw error;
+        return addFrom({});
+      });
+      const { [SIMILAR]: similar = [], ...memory } = added;
+      const others = similar.map(({ content, ...other }) => ({ ...other, content: beginningOf(content, MAX_SIMILAR) }));
+      return { ...present(memory), ...(others.length > 0 && { similar: others, note: SIMILAR_NOTE }) };
     },
   }),
   search_memories: tool({
@@ -161,12 +169,13 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     output: z.looseObject({ results: z.array(z.looseObject({ score: z.number() })) }),
     hints: READS,
     async run({ query: q, current = true, untrusted = false, ...fields }, { memories, signal }) {
-      const { results } = await memories.run(search, { q, current, untrusted, ...fields }, signal);
+      const { results } = await memories.run(search, { q, current, untrusted, distinct: true, ...fields }, signal);
       const views = presentAll(results.map((each) => each.memory));
       return {
-        results: results.map(({ score, 'x-superseded-by': by }, index) => ({
+        results: results.map(({ score, 'x-superseded-by': by, 'x-copies': copies }, index) => ({
           score,
-          ...(by && { 'x-superseded-by': by.slice(0, MAX_SUPERSEDING) }),
+          ...(by && { 'x-superseded-by': by.slice(0, MAX_IDS) }),
+          ...(copies && { 'x-copies': copies.slice(0, MAX_IDS) }),
           memory: views[index],
         })),
       };
@@ -204,15 +213,16 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
   }),
   update_memory: tool({
     title: 'Correct a memory',
-    description: 'Change the given fields of a memory, for example when the user corrects a fact.',
-    withVersions: ' The version before is kept, and people can restore it.',
+    description: 'Change the given fields of a memory.',
+    withVersions: ' People can restore the version before.',
     verb: update,
     input: z.strictObject({
       id,
       content: text.optional(),
       scope,
-      tags: tags.describe('Replaces all tags'),
+      tags: tags.describe('Replaces all'),
       valid_to: validTo.nullish(),
+      supersedes: z.array(text).optional(),
     }),
     output: memory,
     hints: { destructiveHint: true, idempotentHint: true },
@@ -253,7 +263,11 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
     output: z.looseObject({ results: z.array(z.object({ id: text, title: text, url: text })) }),
     hints: READS,
     async run({ query }, { memories, signal }) {
-      const { results } = await memories.run(search, { q: query, current: true, untrusted: false }, signal);
+      const { results } = await memories.run(
+        search,
+        { q: query, current: true, untrusted: false, distinct: true },
+        signal,
+      );
       return {
         results: results.map(({ memory }) => ({ id: memory.id, title: titleOf(memory), url: urlOf(memory.id) })),
       };

@@ -15,6 +15,7 @@ import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { storedAmong } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
+import { memoryBodies } from './add.ts';
 import {
   cursor,
   dateTime,
@@ -31,7 +32,6 @@ import {
   wholeNumber,
   wholeVersion,
 } from './fields.ts';
-import { memoryBodies } from './memories.ts';
 import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, readStated, toWire } from './memory.ts';
 import { verb } from './verb.ts';
 

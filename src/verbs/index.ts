@@ -1,10 +1,11 @@
+import { add, batch } from './add.ts';
 import { audit } from './audit.ts';
 import { changes } from './changes.ts';
 import { exportMemories, importMemories } from './export.ts';
 import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
 import { map } from './map.ts';
-import { add, batch, get, list, remove, update } from './memories.ts';
+import { get, list, remove, update } from './memories.ts';
 import { rollback } from './rollback.ts';
 import { context, search } from './search.ts';
 import { erase, stats, users } from './users.ts';

@@ -3,47 +3,36 @@ import {
   type Call,
   isUntrusted,
   type ListQuery,
-  MAX_BATCH_SIZE,
   type Memory,
   type MemoryPatch,
-  type NewMemory,
   OmpError,
   type Written,
 } from '#contract';
-import { recordBytes, recordTooLarge } from '#toolbox';
-import { type Access, denied, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
+import { type Access, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Grants } from '../core/grants.ts';
-import type { RequestKey } from '../core/idempotency.ts';
 import { changeChecked } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
 import {
   cursor,
-  ErrorFields,
   leftOut,
   next_cursor,
   originFilter,
   queryDate,
-  readIdempotencyKey,
   scopeGlob,
   tag,
   trueOrFalse,
   untrusted,
-  upToMany,
   userId,
   wholeNumber,
 } from './fields.ts';
 import {
-  CreateBody,
   MemoryFields,
   memoryExample,
   memoryTarget,
-  newMemoryExample,
   PatchBody,
-  readAll,
-  readNewMemory,
   readPatch,
   readTarget,
   toWire,
@@ -51,162 +40,6 @@ import {
   withoutUndefined,
 } from './memory.ts';
 import { verb } from './verb.ts';
-
-const mayAdd = (access: Access, { user_id, scope }: NewMemory): boolean =>
-  access.mayAccess(user_id) && access.admitsWrite(scope);
-
-/** The key of a request as the stores of its memories take it. Throws if one takes none. */
-function requestKey(
-  access: Access,
-  key: ReturnType<typeof readIdempotencyKey>,
-  inputs: readonly (NewMemory | undefined)[],
-): RequestKey | undefined {
-  if (!key) return undefined;
-  for (const input of inputs) {
-    const store = input && access.storeAt(input.scope);
-    if (store?.idempotent === false) throw access.unsupported('Idempotency-Key', store);
-  }
-  return { caller: access.principal.id, ...key };
-}
-
-const idempotency_key = z.string().optional();
-const KEY_HEADER = { idempotency_key: 'Idempotency-Key' };
-
-/** SPEC, POST /memories. Idempotent with a key. */
-export const add = verb({
-  name: 'add',
-  method: 'POST',
-  path: '/memories',
-  input: z.object({ memory: z.unknown(), idempotency_key }),
-  headers: KEY_HEADER,
-  body: { field: 'memory', schema: CreateBody, example: newMemoryExample },
-  needs: ['add'],
-  writes: true,
-  async run({ memory: body, idempotency_key }, access, call) {
-    const { store, max_record_bytes } = access;
-    const input = readNewMemory(body, access.storeAt, call);
-    if (recordBytes(input) > max_record_bytes) throw recordTooLarge(max_record_bytes);
-    const key = readIdempotencyKey(idempotency_key, input);
-    return access.audited('add', access.facts(input), call, async () => {
-      if (!mayAdd(access, input)) throw denied();
-      const memory = await store.add({ input, key: requestKey(access, key, [input]) }, call);
-      return toWire(access.writable(memory, input.user_id));
-    });
-  },
-  id: 'addMemory',
-  summary: 'Create a memory',
-  description: 'Optional fields given as null count as omitted. Unknown fields are ignored.',
-  success: {
-    status: 201,
-    description: 'The created memory.',
-    schema: MemoryFields,
-    example: memoryExample,
-    tagged: true,
-  },
-});
-
-const memoriesError = `must hold 1 to ${MAX_BATCH_SIZE} memories`;
-/** Each memory is parsed by itself, so that an invalid one does not fail the others. */
-export const memoryBodies = upToMany(z.unknown(), MAX_BATCH_SIZE, memoriesError).refine(
-  (all) => all.length > 0,
-  memoriesError,
-);
-
-/** Decision 35. Outcomes in the order of the request: each memory, or why it was not added. */
-export const batch = verb({
-  name: 'batch',
-  method: 'POST',
-  path: '/memories/batch',
-  input: z.object({ memories: memoryBodies, idempotency_key }),
-  headers: KEY_HEADER,
-  body: {
-    schema: z
-      .object({ memories: z.array(CreateBody).min(1).max(MAX_BATCH_SIZE) })
-      .meta({ id: 'NewMemories', description: 'An invalid memory does not fail the others.' }),
-    example: { memories: [newMemoryExample, { user_id: 'u1', content: 'user works from Lisbon' }] },
-  },
-  needs: ['batch'],
-  writes: true,
-  feature: 'batch',
-  async run({ memories, idempotency_key }, access, call) {
-    const { max_record_bytes } = access;
-    const read = (body: unknown) => readNewMemory(body, access.storeAt, call);
-    const inputs = readAll(memories, read, recordBytes, max_record_bytes);
-    // An invalid memory has no other form than its own.
-    const key = readIdempotencyKey(
-      idempotency_key,
-      inputs.map((one, place) => (one instanceof OmpError ? memories[place] : one)),
-    );
-    const outcomes = await addAll(access, { inputs, key }, call);
-    return {
-      results: outcomes.map((outcome) =>
-        outcome instanceof OmpError ? { error: outcome } : { memory: toWire(outcome) },
-      ),
-    };
-  },
-  id: 'addMemories',
-  summary: 'Create several memories',
-  description: `Each memory is added, or has an error in its place. Where the backend has transactions, a failure adds none and
-answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one request.`,
-  success: {
-    description: 'The results, in the order of the request.',
-    schema: z
-      .looseObject({
-        results: z
-          .array(z.union([z.looseObject({ memory: MemoryFields }), z.looseObject({ error: ErrorFields })]))
-          .meta({ description: 'In the order of the request: the created memory, or why it was not created.' }),
-      })
-      .meta({ id: 'BatchResults' }),
-    example: {
-      results: [
-        { memory: memoryExample },
-        { error: { code: 'invalid_request', message: 'content: must not be blank', type: 'invalid' } },
-      ],
-    },
-  },
-  denies: false,
-});
-
-interface AddAll {
-  readonly inputs: readonly (NewMemory | OmpError)[];
-  readonly key: ReturnType<typeof readIdempotencyKey>;
-}
-
-/** Adds what the caller may add. Each memory has an audit entry. Throws if the backend failed and nothing was added. */
-async function addAll(
-  access: Access & { readonly store: Required<Pick<Store, 'batch'>> },
-  { inputs, key }: AddAll,
-  call: Call,
-): Promise<(Memory | OmpError)[]> {
-  const allowedInputs = inputs.map((input) =>
-    input instanceof OmpError || !mayAdd(access, input) ? undefined : input,
-  );
-  const adding = (async () =>
-    allowedInputs.some(Boolean)
-      ? access.store.batch({ inputs: allowedInputs, key: requestKey(access, key, allowedInputs) }, call)
-      : [])();
-  const outcomes = await Promise.allSettled(
-    inputs.map(async (input, place) => {
-      if (input instanceof OmpError) throw input;
-      return access.audited('add', access.facts(input), call, async () => {
-        if (!allowedInputs[place]) {
-          // The audit entries of failures always follow those of the added memories.
-          await adding.catch(() => {});
-          throw denied();
-        }
-        const outcome = (await adding)[place];
-        if (outcome instanceof OmpError) throw outcome;
-        return access.writable(outcome as Memory, input.user_id);
-      });
-    }),
-  );
-  await adding;
-  return outcomes.map((outcome) => {
-    if (outcome.status === 'fulfilled') return outcome.value;
-    if (outcome.reason instanceof OmpError) return outcome.reason;
-    throw outcome.reason;
-  });
-}
 
 export const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
 

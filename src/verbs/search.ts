@@ -5,6 +5,7 @@ import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { MIN_SIMILARITY, toContext } from '../core/context.ts';
 import type { Conversations } from '../core/conversations.ts';
+import { withoutCopies } from '../core/copies.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
 import { timesNamed } from '../core/named-times.ts';
@@ -37,6 +38,8 @@ type UsersQuery = Omit<CallerQuery<TextQuery>, 'user_id' | 'vector'> &
 
 type SearchAccess = Access & { readonly store: Required<Pick<Store, 'search'>> };
 
+export const canSearch = (access: Access): access is SearchAccess => access.store.search !== undefined;
+
 /** Hits of which a context, and a search of current memories, take the best: the largest limit of a search. */
 const CANDIDATES = 100;
 const candidatesOf = ({ store }: Access): number =>
@@ -50,6 +53,10 @@ const factsOfUsers = (
 
 const ratio = (description: string) => z.number().min(0).max(1).nullable().meta({ description });
 const weight = z.number().min(0).max(1);
+
+const copies = strings
+  .optional()
+  .meta({ description: 'Ids of older memories of the user with the same text; absent: none.' });
 
 const Explanation = z
   .looseObject({
@@ -76,6 +83,10 @@ const SearchInput = z.object({
     description: 'Leaves out what is not valid now, or superseded by another of the 100 best hits.',
     type: 'boolean',
   }),
+  distinct: trueOrFalse.meta({
+    description: 'One result for each text: the newest memory with it among the 100 best hits.',
+    type: 'boolean',
+  }),
   explain: trueOrFalse.meta({ description: 'Whether each result has an `explanation` of its score.', type: 'boolean' }),
   min_score: share.meta({ description: 'Omits results with a lower score.', type: 'number', minimum: 0, maximum: 1 }),
   since: queryDate.optional(),
@@ -93,7 +104,8 @@ export const search = verb({
   needs: ['search'],
   facts: factsOfUsers,
   async run(input, access, call) {
-    const { q: text, user_id, scope, limit, current, explain, min_score = 0, since, until, origin, untrusted } = input;
+    const { q: text, user_id, scope, limit, current, distinct, explain, min_score = 0 } = input;
+    const { since, until, origin, untrusted } = input;
     requireTimes(access, { since, until }, 'temporal_search');
     const written = writtenOf(access, origin, untrusted);
     const query = {
@@ -105,13 +117,14 @@ export const search = verb({
       ...withoutUndefined({ since, until, written }),
     };
     const { capabilities, mounts } = access.store;
-    const isFiltered = current || (untrusted === false && (mounts || !capabilities.origins));
+    const isFiltered = current || distinct || (untrusted === false && (mounts || !capabilities.origins));
     const page = await searchAllowed(access, { limit: isFiltered ? candidatesOf(access) : limit, ...query }, call);
     const currency = { now: new Date(), untrusted: untrusted === true };
     let hits: readonly MarkedHit[] = withTrust(page.items, untrusted, recordOf);
     if (current) hits = currentHits(hits, currency);
     // Few memories supersede others.
     else if (hits.some(({ memory }) => memory.supersedes.length > 0)) hits = markSuperseded(hits, currency);
+    if (distinct) hits = withoutCopies(hits);
     hits = isFiltered ? hits.slice(0, limit) : hits;
     const explainedHits = explain ? await explainHits(hits, text, access.store, call) : hits;
     const results = explainedHits.filter((hit) => hit.score >= min_score);
@@ -137,6 +150,7 @@ export const search = verb({
                   description:
                     'Ids of the hits that supersede this memory; absent: none does, or `current` was asked for.',
                 }),
+                'x-copies': copies,
                 explanation: Explanation.optional(),
               })
               .meta({ id: 'SearchResult' }),
@@ -155,10 +169,11 @@ export const search = verb({
 const recordOf = ({ memory }: SearchHit) => memory;
 
 /** The mark stands beside the score: in the memory, a key of the client could pose as it. */
-const hitToWire = ({ memory, score, superseded_by, explanation }: ExplainedHit) => ({
+const hitToWire = ({ memory, score, superseded_by, copies, explanation }: ExplainedHit) => ({
   memory: toWire(memory),
   score,
   ...(superseded_by && { 'x-superseded-by': superseded_by }),
+  ...(copies && { 'x-copies': copies }),
   ...(explanation && { explanation }),
 });
 
@@ -267,7 +282,8 @@ export const context = verb({
   },
   id: 'buildContext',
   summary: 'Build a block of context for a prompt',
-  description: 'The best-ranked memories that fit a token budget, without expired and superseded ones.',
+  description:
+    'The best-ranked memories that fit a token budget, without expired and superseded ones. Memories with the same text share a line.',
   success: {
     description: 'The context block.',
     schema: z
@@ -277,7 +293,7 @@ export const context = verb({
             'Numbered lines in a fence, best first, with day and source; parts of a conversation stand together, in its order. Empty if no memory matches.',
         }),
         citations: z
-          .array(z.looseObject({ memory_id: z.string(), score, explanation: Place.optional() }))
+          .array(z.looseObject({ memory_id: z.string(), score, 'x-copies': copies, explanation: Place.optional() }))
           .meta({ description: 'The memory of each line, in order. `score`: by which it ranks.' }),
         token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
         ...leftOut,
@@ -292,7 +308,7 @@ export const context = verb({
 });
 
 /** The hits of a search that the caller may read. */
-async function searchAllowed(
+export async function searchAllowed(
   access: SearchAccess,
   { user_id, text, ...rest }: UsersQuery,
   call: Call,

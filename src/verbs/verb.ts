@@ -21,7 +21,7 @@ export interface Verb<
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** `{id}` stands for the input field `id`, and so on. */
   readonly path: `/${string}`;
-  /** Fields that are neither in the path nor in a header come from the query string, or from the body. */
+  /** Fields that are neither in the path nor in a header come from the query string, or from the body (`Body.field`). */
   readonly input: Input;
   /** Input fields that come from headers. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -65,7 +65,7 @@ export interface Verb<
 
 /** The JSON body of a request. */
 export interface Body {
-  /** The input field that holds the body; undefined: the body is the input. */
+  /** The input field that holds the body, and others come from the query string; undefined: the body is the input. */
   readonly field?: string;
   /** The schema in the OpenAPI document, if it is not the schema of the input. */
   readonly schema?: z.ZodType;
@@ -87,6 +87,18 @@ export interface Success {
 export const verb = <Input extends z.ZodObject, Output, const Need extends keyof Store>(
   definition: Verb<Input, Output, Need>,
 ): Verb<Input, Output, Need> => definition;
+
+/** The input fields of a verb that come from the query string. */
+export function queryFieldsOf({
+  input,
+  path,
+  headers = {},
+  body,
+}: Pick<Verb, 'input' | 'path' | 'headers' | 'body'>): string[] {
+  if (body && body.field === undefined) return [];
+  const elsewhere = [...fieldsIn(path), ...Object.keys(headers), body?.field];
+  return Object.keys(input.shape).filter((name) => !elsewhere.includes(name));
+}
 
 /** The input fields in the path of a verb. */
 export const fieldsIn = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);

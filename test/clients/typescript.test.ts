@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import {
   ConnectionError,
   CursorGoneError,
+  groupResults,
   InvalidRequestError,
   InvalidResponseError,
   MemoryClient,
@@ -523,5 +524,25 @@ describe('what the client sends', () => {
       ['/capabilities', false],
       ['/memories', true],
     ]);
+  });
+});
+
+describe('the results of a search', () => {
+  it('[Decision 58] are far below the best with less than half of its score', () => {
+    const [first, half, less] = [{ score: 0.8 }, { score: 0.4 }, { score: 0.39 }] as const;
+    expect(groupResults([first, half, less])).toEqual({ best: [first, half], lessLikely: [less] });
+    expect(groupResults([])).toEqual({ best: [], lessLikely: [] });
+  });
+});
+
+describe('an add', () => {
+  it('[Decision 58] says what is similar if it is asked to', async () => {
+    const { url } = await serverForTest();
+    const client = new MemoryClient({ url });
+    const memory = { user_id: freshUser(), content: 'likes tea' };
+    const { id, ...first } = await client.memories.add(memory);
+    expect(first).not.toHaveProperty('x-omp-similar');
+    const { 'x-omp-similar': similar } = await client.memories.add(memory, { similar: true });
+    expect(similar).toEqual([{ id, content: 'likes tea', score: 1 }]);
   });
 });

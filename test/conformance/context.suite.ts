@@ -116,6 +116,24 @@ export const contextSuite = (subject: GetSubject) =>
       ]);
     });
 
+    test('[Decision 58] gives the memories of one text one line, which cites all', async (need) => {
+      need('context');
+      const { client } = subject();
+      const user_id = freshUser();
+      const texts = ['', '.', '!', ' '].map((end) => `Jonas has a birthday on 12 March${end}`);
+      const copies = [];
+      for (const content of texts) copies.push(await client.add({ user_id, content }));
+      const chess = await client.add({ user_id, content: 'Jonas likes chess' });
+      const asked = { user_id, query: 'a present for Jonas', token_budget: 90 };
+      const { text, citations } = await client.context(asked);
+      expect(text.split('\n')).toHaveLength(4);
+      expect(text.match(/12 March/g)).toHaveLength(1);
+      expect(citations).toHaveLength(2);
+      const cited = citations.map(({ memory_id, 'x-copies': others = [] }) => [memory_id, ...others].sort());
+      expect(cited).toContainEqual([chess.id]);
+      expect(cited).toContainEqual(copies.map(({ id }) => id).sort());
+    });
+
     test('[Decision 10] cites only its scope, and does not let a memory outside supersede one inside', async (need) => {
       need('context', 'scopes');
       const { client } = subject();

@@ -243,6 +243,34 @@ export const searchSuite = (subject: GetSubject, admit: Admit) =>
       expect(explained?.explanation).toBeDefined();
     });
 
+    test('[Decision 58] gives one result for each text of a user when asked, and names the others', async (need) => {
+      need('search');
+      const { client, capabilities } = subject();
+      const [owner, other] = [freshUser(), freshUser()];
+      const old = await client.add({ user_id: owner, content: 'Jonas likes chess.' });
+      const now = await client.add({ user_id: owner, content: 'Jonas likes chess' });
+      const foreign = await client.add({ user_id: other, content: 'Jonas likes chess' });
+      const go = await client.add({ user_id: owner, content: 'Jonas likes go' });
+      expect(capabilities.features.distinct).toBe(true);
+      const find = (query: Query) => client.search({ user_id: [owner, other], q: 'Jonas likes chess', ...query });
+      const plain = await find({});
+      expect(ids(plain).toSorted()).toEqual([old.id, now.id, foreign.id, go.id].sort());
+      expect(plain.filter((hit) => 'x-copies' in hit)).toEqual([]);
+      const distinct = await find({ distinct: 'true' });
+      expect(distinct.map(({ score }) => score)).toEqual(distinct.map(({ score }) => score).toSorted((a, b) => b - a));
+      const named = distinct.map(({ memory, 'x-copies': copies = [] }) => [memory.id, ...copies].sort());
+      expect(named.sort()).toEqual([[old.id, now.id].sort(), [foreign.id], [go.id]].sort());
+      // The copies count before the limit.
+      const [first, second] = await client.search({ user_id: owner, q: 'Jonas likes', limit: 2, distinct: 'true' });
+      expect([first?.memory.content, second?.memory.content].map((text) => text?.replace('.', '')).sort()).toEqual([
+        'Jonas likes chess',
+        'Jonas likes go',
+      ]);
+      if (!capabilities.features.explain) return;
+      const [explained] = await find({ distinct: 'true', explain: 'true', limit: 1 });
+      expect(explained?.explanation).toBeDefined();
+    });
+
     test('[Decision 12] leaves out what is not valid now when asked for current ones, also from a list', async (need) => {
       need('search', 'list', 'valid_from', 'valid_to', 'supersession');
       const owner = freshUser();

@@ -190,6 +190,19 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     expect(troubles).toEqual([]);
   });
 
+  it('[Decision 58] shows results far below the best apart', async () => {
+    const three = ana('green tea with lemon', 'tea in a shop', 'tea in a garden');
+    const { page, url } = await open('#/search?user=ana&q=green+tea+with+lemon', {}, three);
+    await expect.poll(() => page.getByRole('heading', { name: 'Less likely' }).count()).toBe(1);
+    const groups = page.locator('section').first().locator('.results');
+    await expect.poll(() => groups.first().locator('li').count()).toBe(1);
+    expect(await groups.last().locator('li').count()).toBe(2);
+    await page.goto(`${url}/console/#/memories?user=ana&q=green+tea+with+lemon`);
+    await expect
+      .poll(() => page.locator('.toolbar output').textContent())
+      .toMatch(/^1 found, 2 less likely, best first/);
+  });
+
   it('lists users and counts, and erases one after asking twice', async () => {
     const { page, client } = await open('#/users', {}, ana('a', 'b'));
     await page.getByRole('link', { name: 'ana', exact: true }).click();

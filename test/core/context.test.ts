@@ -66,6 +66,19 @@ describe('context', () => {
     expect(await blockOf([hit('a', 'no match at all', { score: 0 })], 500)).toEqual(empty);
   });
 
+  it('[Decision 58] gives copies one line, which cites all, so that other memories fit', async () => {
+    const texts = ['', '.', '!', ' '].map((end) => `Jonas has a birthday on 12 March${end}`);
+    const birthdays = texts.map((text, n) =>
+      hit(`b${n}`, text, { score: 0.6, created_at: `2025-03-0${n + 1}T00:00:00.000Z` }),
+    );
+    const { text, citations } = await blockOf([...birthdays, hit('chess', 'Jonas likes chess')], 90);
+    expect(text).toBe(fenced(['(2025-03-04) Jonas has a birthday on 12 March', 'Jonas likes chess']));
+    expect(citations).toEqual([
+      { memory_id: 'b3', score: 0.6, 'x-copies': ['b2', 'b1', 'b0'] },
+      { memory_id: 'chess', score: 0.5 },
+    ]);
+  });
+
   it('leaves out expired memories, to the millisecond', async () => {
     const hits = [
       hit('expired', 'one', { valid_to: '2025-05-31T23:59:59.999Z' }),
@@ -247,9 +260,8 @@ describe('context', () => {
           lines.forEach((line, i) => {
             expect(line.startsWith(`[${i + 1}] `)).toBe(true);
           });
-          expect(citations.map(({ memory_id }) => Number(memory_id.slice(1)))).toEqual(
-            citations.map(({ memory_id }) => Number(memory_id.slice(1))).sort((a, b) => a - b),
-          );
+          const scores = citations.map(({ score }) => score);
+          expect(scores).toEqual(scores.toSorted((a, b) => b - a));
         },
       ),
       { numRuns: 300 },

@@ -40,6 +40,8 @@ const FEATURES = {
   batch: true,
   explain: true,
   current: true,
+  distinct: true,
+  similar: true,
   multi_user: true,
   tags: true,
   consistency_tokens: false,
@@ -164,6 +166,8 @@ describe('the capability document', () => {
       webhooks: false,
       explain: false,
       current: false,
+      distinct: false,
+      similar: false,
       multi_user: false,
     });
     const { search: _, ...others } = rest;

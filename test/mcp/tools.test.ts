@@ -127,6 +127,32 @@ describe('[Decision 45] the tools', () => {
     expect(idsOf(found.results)).toEqual([now.id]);
   });
 
+  it('[Decision 58] name what is similar to a new memory, and how to supersede it', async () => {
+    const { url } = await serverForTest({ mcp: ON });
+    const client = await connect(`${url}/mcp/${freshUser()}`);
+    const old = await callTool<WireMemory>(client, 'add_memory', { content: 'Ana lives in Lisbon' });
+    expect(Object.keys(old)).not.toContain('note');
+    type Added = WireMemory & { similar: { id: string }[]; note: string };
+    const now = await callTool<Added>(client, 'add_memory', { content: `Ana lives in Lisbon ${'yes '.repeat(300)}` });
+    expect(now.similar).toEqual([{ id: old.id, content: 'Ana lives in Lisbon', score: expect.any(Number) }]);
+    expect(now.note).toMatch(/call update_memory .* supersedes/);
+    await callTool(client, 'update_memory', { id: now.id, supersedes: [old.id] });
+    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { query: 'lives in' });
+    expect(results.map(({ memory }) => memory.id)).toEqual([now.id]);
+    const again = await callTool<Added>(client, 'add_memory', { content: `Ana lives in Lisbon ${'yes '.repeat(300)}` });
+    expect(again.similar).toMatchObject([{ id: now.id, content: expect.stringMatching(/^.{400,501}$/) }]);
+  });
+
+  it('[Decision 58] answer each text once, and name copies', async () => {
+    const { url, client: http } = await serverForTest({ mcp: { ...ON, tools: TOOL_NAMES } });
+    const user_id = freshUser();
+    const client = await connect(`${url}/mcp/${user_id}`);
+    for (let n = 0; n < 5; n += 1) await http.add({ user_id, content: 'likes tea' });
+    const { results } = await callTool<{ results: WireHit[] }>(client, 'search_memories', { query: 'tea' });
+    expect(results.map((hit) => hit['x-copies']?.length)).toEqual([3]);
+    expect((await callTool<{ results: unknown[] }>(client, 'search', { query: 'tea' })).results).toHaveLength(1);
+  });
+
   it('record the agent as the source of what it adds', async () => {
     const { url } = await serverForTest({ mcp: ON });
     const { source } = await callTool<WireMemory>(await connect(`${url}/mcp/u`), 'add_memory', { content: 'x' });

@@ -30,6 +30,7 @@ export interface WireHit {
   readonly memory: WireMemory;
   readonly score: number;
   readonly 'x-superseded-by'?: readonly string[];
+  readonly 'x-copies'?: readonly string[];
   readonly explanation?: {
     readonly cosine: number | null;
     readonly coverage: number | null;
@@ -43,6 +44,7 @@ export interface WireContext {
   readonly citations: readonly {
     readonly memory_id: string;
     readonly score: number;
+    readonly 'x-copies'?: readonly string[];
     readonly explanation?: {
       readonly search: number | null;
       readonly neighbour: number | null;
@@ -110,6 +112,10 @@ export interface WireCapabilities {
     readonly explain: boolean;
     /** Our own: search and context take several users. */
     readonly multi_user: boolean;
+    /** Our own: adds take `similar`. */
+    readonly similar: boolean;
+    /** Our own: search takes `distinct`. */
+    readonly distinct: boolean;
     /** Our own: list and search take `current`. */
     readonly current: boolean;
     /** Our own: memories keep tags. */

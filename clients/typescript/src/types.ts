@@ -70,6 +70,12 @@ export interface Memory extends Extensions {
   'x-omp-untrusted'?: true;
 }
 
+/** A new memory, as `add` answers it. */
+export interface AddedMemory extends Memory {
+  /** With `similar`: other memories that say nearly the same, best first; absent: not known. */
+  'x-omp-similar'?: { id: string; content: string; score: number }[];
+}
+
 export interface NewMemory extends Extensions {
   content: string;
   user_id: string;
@@ -162,6 +168,8 @@ export interface SearchQuery extends WrittenQuery, TimesQuery {
   min_score?: number;
   /** Leaves out what is not valid now, or superseded by another of the 100 best hits (`features.current`). */
   current?: boolean;
+  /** One result for each text: the newest memory with it among the 100 best hits (`features.distinct`). */
+  distinct?: boolean;
   /** Whether each result tells the parts of its score (`features.explain`). */
   explain?: boolean;
 }
@@ -172,6 +180,8 @@ export interface SearchResult {
   score: number;
   /** Ids of the hits that supersede this memory. */
   'x-superseded-by'?: string[];
+  /** With `distinct`: ids of other memories with the same text. */
+  'x-copies'?: string[];
   /** Present with `explain` only. */
   explanation?: Explanation;
 }
@@ -235,7 +245,8 @@ export interface ContextBlock extends LeftOut {
   /** A text for a prompt; empty if no memory matches. */
   text: string;
   /** The memory of each line, in order. */
-  citations: { memory_id: string; score: number; explanation?: PlaceExplanation }[];
+  /** `x-copies`: ids of other memories with the same text. */
+  citations: { memory_id: string; score: number; 'x-copies'?: string[]; explanation?: PlaceExplanation }[];
   token_count: number;
 }
 
@@ -428,6 +439,8 @@ export interface Capabilities {
     explain?: boolean;
     multi_user?: boolean;
     current?: boolean;
+    distinct?: boolean;
+    similar?: boolean;
   };
   limits?: {
     rate_limit_per_minute: number | null;

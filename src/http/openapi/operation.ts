@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { beginAnew, type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, storeFrozen, versionChanged } from '#contract';
 import { ErrorFields, IDEMPOTENCY_KEY } from '../../verbs/fields.ts';
-import { fieldsIn, type Verb } from '../../verbs/verb.ts';
+import { fieldsIn, queryFieldsOf, type Verb } from '../../verbs/verb.ts';
 import { STATUS, toEnvelope } from '../error-envelope.ts';
 import { REQUEST_ID } from '../request.ts';
 
@@ -48,13 +48,13 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
   const { errors = ['invalid_request', 'unsupported_capability'] } = verb;
   const reads = success.tagged && verb.method === 'GET';
   const inPath = fieldsIn(path);
-  const others = Object.keys(input.shape).filter((name) => !inPath.includes(name) && headers[name] === undefined);
+  const inQuery = queryFieldsOf(verb);
   const spec: ApiOperation = {
     id: verb.id,
     summary: verb.summary,
     ...(verb.description !== undefined && { description: verb.description }),
     ...(inPath.length > 0 && { path: pick(input, inPath) }),
-    ...(!body && others.length > 0 && { query: pick(input, others) }),
+    ...(inQuery.length > 0 && { query: pick(input, inQuery) }),
     headers: {
       ...Object.fromEntries(Object.values(headers).map((name) => [name, HEADERS[name] as z.ZodType])),
       ...(reads && { 'If-None-Match': IfNoneMatchParameter }),

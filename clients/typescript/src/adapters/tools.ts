@@ -64,7 +64,8 @@ export function toolDefinitions(
       { query: text('What to look for.'), limit, current },
       async ({ query, limit: most, current }) => {
         // The prefix of a scope also finds its neighbours ("acme-corp" for "acme").
-        const options = scope === undefined ? { limit: most } : { scope, limit: MOST_RESULTS };
+        // A neighbour must not stand for a copy inside.
+        const options = scope === undefined ? { limit: most, distinct: true } : { scope, limit: MOST_RESULTS };
         const { results } = await client.memories.search({ user_id, q: query, current, untrusted: false, ...options });
         const inside = results.filter(({ memory }) => isInside(memory)).slice(0, most);
         return inside.map(({ memory, ...rest }) => ({ ...brief(memory), ...rest }));
