@@ -65,17 +65,11 @@ function sidebar() {
     });
 }
 
-/** The pages lie outside of this folder, in which Vue is installed; what is made of them does not. */
-const vueOfSite = {
-  name: 'vue-of-site',
-  enforce: 'pre',
-  resolveId: (id, _importer, { ssr }) => (ssr && /^vue(?:$|\/)/.test(id) ? { id, external: true } : null),
-};
-
 export default {
   title: 'omp-gateway',
   description: 'The Open Memory Protocol in front of the vector database you already have',
-  srcDir: '../docs',
+  // A link to docs: what is made of the pages finds the packages of this folder.
+  srcDir: 'pages',
   cacheDir: 'node_modules/.vitepress',
   cleanUrls: true,
   rewrites: (page) => page.replace(/README\.md$/, 'index.md'),
@@ -85,7 +79,7 @@ export default {
     anchor: { slugify },
     config: linksOnSite,
   },
-  vite: { plugins: [vueOfSite] },
+  vite: { resolve: { preserveSymlinks: true } },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],

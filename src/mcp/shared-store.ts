@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -58,7 +58,7 @@ export function shareStore(options: SharingOptions): SharedStore {
   const socket = join(folder, 'socket');
   const isShared = data_dir !== undefined && Buffer.byteLength(socket) <= MAX_PATH_BYTES;
   let reached: Promise<OpenedStore> | undefined;
-  let closed = false;
+  const closing = new AbortController();
 
   const reach = (): Promise<OpenedStore> => {
     reached ??= find();
@@ -74,11 +74,11 @@ export function shareStore(options: SharingOptions): SharedStore {
     if (!isShared) return options.open();
     makePrivate(folder);
     for (;;) {
-      if (closed) throw new Error('closed');
+      closing.signal.throwIfAborted();
       const release = lock(folder);
       if (release) return own(socket, release, options);
       try {
-        await ask(socket, { path: '/' });
+        await ask(socket, { path: '/', signal: closing.signal });
         return { memoriesOf, close: async () => {} };
       } catch (error) {
         if (!(error instanceof NotReached)) throw error;
@@ -87,24 +87,25 @@ export function shareStore(options: SharingOptions): SharedStore {
       await sleep(PAUSE_MS);
     }
   };
-  /** The memories of a user in the process that has the store. */
   const memoriesOf = (user_id: string): UserMemories => ({
     async run(verb, input, signal) {
-      const again = verb.name === 'add' && options.idempotent ? { idempotency_key: randomUUID(), ...input } : undefined;
-      const body = JSON.stringify({ user_id, input: again ?? input });
+      const hasKey = verb.name === 'add' && options.idempotent;
+      let asked = input;
       for (;;) {
         const current = reach();
         const store = await current;
         signal.throwIfAborted();
-        // This process has it by now.
-        if (store.memoriesOf !== memoriesOf) return store.memoriesOf(user_id).run(verb, again ?? input, signal);
+        if (store.memoriesOf !== memoriesOf) return store.memoriesOf(user_id).run(verb, asked, signal);
+        // Another process has it. The key stays the same when the add is repeated.
+        if (hasKey) asked = { idempotency_key: randomUUID(), ...asked };
         try {
+          const body = JSON.stringify({ user_id, input: asked });
           return (await ask(socket, { path: `/${verb.name}`, body, signal })) as never;
         } catch (error) {
           signal.throwIfAborted();
           if (!(error instanceof NotReached)) throw error;
           forget(current);
-          if (error.sent && verb.writes && !again) throw new OmpError('provider_error', UNKNOWN, { cause: error });
+          if (error.sent && verb.writes && !hasKey) throw new OmpError('provider_error', UNKNOWN, { cause: error });
         }
       }
     },
@@ -112,15 +113,9 @@ export function shareStore(options: SharingOptions): SharedStore {
 
   return {
     ready: reach,
-    memoriesOf: (user_id) => ({
-      async run(verb, input, signal) {
-        const store = await reach();
-        signal.throwIfAborted();
-        return store.memoriesOf(user_id).run(verb, input, signal);
-      },
-    }),
+    memoriesOf,
     async close() {
-      closed = true;
+      closing.abort();
       await (await reached?.catch(() => undefined))?.close();
     },
   };
@@ -131,10 +126,13 @@ const UNKNOWN =
 
 /** Only this user may enter it: who reaches the socket reads all memories. */
 function makePrivate(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const { uid } = lstatSync(folder);
-  if (uid !== process.getuid?.()) throw new Error(`${folder} belongs to another user; remove it, or set OMP_DATA_DIR`);
-  chmodSync(folder, 0o700);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    chmodSync(folder, 0o700);
+  } catch (cause) {
+    const message = `the memories cannot be opened: ${folder} must be a folder of this user; remove it, or set OMP_DATA_DIR`;
+    throw new OmpError('provider_error', message, { cause });
+  }
 }
 
 /** Releases the lock; undefined: another process has it. */
