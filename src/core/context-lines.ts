@@ -1,9 +1,10 @@
 import { countTokens, isWithinTokenLimit, setMergeCacheSize } from 'gpt-tokenizer/encoding/o200k_base';
 import type { Memory } from '#contract';
+import { conversationOf } from '#toolbox';
 import { saidAt } from './said.ts';
 
 /** What a line shows of a memory, and what decides its place. */
-export type Recalled = Pick<Memory, 'id' | 'user_id' | 'content' | 'created_at' | 'valid_from' | 'source'> & {
+export type Recalled = Pick<Memory, 'id' | 'user_id' | 'scope' | 'content' | 'created_at' | 'valid_from' | 'source'> & {
   readonly untrusted?: boolean;
 };
 
@@ -93,10 +94,8 @@ function lineOf(number: number, { memory: { untrusted, content } }: Choice, fact
   return `[${number}] ${untrusted ? UNTRUSTED : ''}${known && `${known} `}${toLine(content)}`;
 }
 
-/** The conversation, document or session that a memory is a part of; one without `source.ref` stands alone. */
-function groupOf({ position, memory: { user_id, source } }: Choice): string | number {
-  return source?.ref ? JSON.stringify([user_id, source.app, source.ref]) : position;
-}
+/** A memory in no conversation stands alone. */
+const groupOf = ({ position, memory }: Choice): string | number => conversationOf(memory) ?? position;
 
 /** The parts of each conversation together, in its order; the conversations in the order of their best part. */
 function grouped(choices: readonly Choice[]): Choice[][] {

@@ -89,8 +89,8 @@ export async function toContext(
   });
   if (candidates.length === 0) return { text: '', citations: [], token_count: 0 };
   const memories = candidates.map(({ memory }) => {
-    const { id, user_id, content, created_at, valid_from, source } = memory;
-    return { id, user_id, content, created_at, valid_from, source, untrusted: isUntrusted(memory) };
+    const { id, user_id, scope, content, created_at, valid_from, source } = memory;
+    return { id, user_id, scope, content, created_at, valid_from, source, untrusted: isUntrusted(memory) };
   });
   const { text, token_count, positions } = await thread.ask({ memories, budget }, call);
   const citations = positions.map((position) => {

@@ -79,8 +79,12 @@ export function newestFirst(a: Position, b: Position): number {
 }
 
 /** What the memories of one conversation have in common (`NeighboursQuery`); undefined: the memory is in none. */
-export const conversationOf = ({ user_id, scope, source }: Memory): string | undefined =>
-  source?.ref === undefined ? undefined : JSON.stringify([user_id, scope, source.app, source.ref]);
+export const conversationOf = ({
+  user_id,
+  scope,
+  source,
+}: Pick<Memory, 'user_id' | 'scope' | 'source'>): string | undefined =>
+  source?.ref ? JSON.stringify([user_id, scope, source.app, source.ref]) : undefined;
 
 /** The order of hits. */
 export const byScore = (a: SearchHit, b: SearchHit): number => b.score - a.score || newestFirst(a.memory, b.memory);

@@ -7,6 +7,7 @@ const recalled = (fields: Partial<Recalled>): Recalled => ({
   ...{
     id: 'mem_1',
     user_id: 'u',
+    scope: null,
     content: 'tea',
     created_at: '1970-01-01T00:00:00.000Z',
     valid_from: null,
