@@ -40,6 +40,7 @@ describe.skipIf(!hasChromium)('every page of the console', () => {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await page.setViewportSize({ width, height: 800 });
     for (const [name, hash] of Object.entries({
+      overview: 'overview',
       memories: 'memories?user=ana',
       start: 'memories',
       search: 'search?user=ana&q=when+does+the+dog+need+the+rabies+shot',
@@ -51,9 +52,9 @@ describe.skipIf(!hasChromium)('every page of the console', () => {
       health: 'health',
     })) {
       await page.goto(`${url}/console/#/${hash}`);
-      await page.waitForLoadState('networkidle');
       await page.locator('h1').waitFor({ state: 'attached' });
       await expect.poll(() => page.locator('main').textContent(), { message: hash }).not.toMatch(/…$/);
+      await expect.poll(() => page.locator('[aria-busy=true]').count(), { message: hash }).toBe(0);
       await expectAccessible(page, hash);
       // With figures it stands in health.browser.test.ts.
       if (width === 1280 && name !== 'health') await takePicture(page, `${name}-${colorScheme}`);
