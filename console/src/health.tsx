@@ -205,7 +205,7 @@ function Requests({ now, intervals }: Metrics) {
       <div class="orders">
         <Lines
           title="Requests a second"
-          lines={[{ name: 'now', values: chosen.map(({ of, seconds }) => totalOf(of) / seconds) }]}
+          lines={[{ name: verb || 'all', values: chosen.map(({ of, seconds }) => totalOf(of) / seconds) }]}
           show={(value) => value.toFixed(1)}
           ends={ends}
         />

@@ -205,12 +205,7 @@ function Find({ filters, onFilter, filtering, onFilters }: FindProps) {
       {capabilities.verbs.includes('search') && (
         <label>
           <span class="hidden">Search</span>
-          <input
-            type="search"
-            name="q"
-            defaultValue={filters.q ?? ''}
-            placeholder="Search by meaning and words, then press Enter"
-          />
+          <input type="search" name="q" defaultValue={filters.q ?? ''} placeholder="Search by meaning and words" />
         </label>
       )}
       <button type="button" aria-expanded={filtering} onClick={onFilters}>

@@ -55,6 +55,7 @@ export function Prompt({ query: { q, ...query }, results, budget, onBudget }: Pr
       </label>
       {error !== undefined && <Failure error={error} />}
       <Missing from={data} />
+      {!data && error === undefined && <p class="soft">Asking…</p>}
       {data && (
         <>
           <p>
