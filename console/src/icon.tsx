@@ -1,4 +1,4 @@
-/** Icons of lucide (https://lucide.dev), copyright (c) Lucide Icons and Contributors, ISC licence, as paths on 24 by 24. */
+/** Icons of lucide (https://lucide.dev), ISC licence (console/public/LICENSE-lucide.txt), as paths on 24 by 24. */
 const PATHS = {
   overview:
     'M4 3h5a1 1 0 0 1 1 1v7a1 1 0 0 1-1 1h-5a1 1 0 0 1-1-1v-7a1 1 0 0 1 1-1ZM15 3h5a1 1 0 0 1 1 1v3a1 1 0 0 1-1 1h-5a1 1 0 0 1-1-1v-3a1 1 0 0 1 1-1ZM15 12h5a1 1 0 0 1 1 1v7a1 1 0 0 1-1 1h-5a1 1 0 0 1-1-1v-7a1 1 0 0 1 1-1ZM4 16h5a1 1 0 0 1 1 1v3a1 1 0 0 1-1 1h-5a1 1 0 0 1-1-1v-3a1 1 0 0 1 1-1Z',
