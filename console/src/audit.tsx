@@ -4,6 +4,8 @@ import { Failure, useLoad } from './load.tsx';
 import { Entries } from './one-memory.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
+import { NoUser } from './start.tsx';
+import { Empty, Title } from './ui.tsx';
 
 interface Parameters {
   readonly user?: string;
@@ -19,8 +21,12 @@ const PAGE = 200;
 export function Audit({ user, ...filters }: Parameters) {
   const { capabilities } = useSession();
   if (!capabilities.features.supports_audit)
-    return <p class="empty">No audit log is kept: OMP_AUDIT is off, or this backend has no room for one.</p>;
-  if (user === undefined) return <p class="empty">Type the id of a user above.</p>;
+    return (
+      <Empty icon="audit" title="No audit log is kept" isPage>
+        <p>OMP_AUDIT is off, or this backend has no room for a log. With OMP_AUDIT=all it says who did what.</p>
+      </Empty>
+    );
+  if (user === undefined) return <NoUser icon="audit" title="Who did what with whose memories?" />;
   return <AuditOf key={JSON.stringify([user, filters])} user={user} {...filters} />;
 }
 
@@ -47,7 +53,7 @@ function AuditOf({ user, app = '', since = '', until = '', only = '' }: Paramete
   const shown = only === 'failures' ? entries.filter(({ outcome }) => outcome !== 'ok') : entries;
   return (
     <>
-      <h1>Audit log of {user}</h1>
+      <Title text={`Audit log of ${user}`} about="Every request about this user, newest first." />
       <form class="filters" onSubmit={submit}>
         <label>
           Caller
@@ -74,7 +80,11 @@ function AuditOf({ user, app = '', since = '', until = '', only = '' }: Paramete
         )}
       </form>
       {error !== undefined && <Failure error={error} retry={reload} />}
-      {data && shown.length === 0 && <p class="empty">No entries{data.next_cursor ? ' so far' : ''}.</p>}
+      {data && shown.length === 0 && (
+        <Empty icon="audit" title={`No entries${data.next_cursor ? ' so far' : ''}`}>
+          <p>Nobody has done what these filters ask for. Another caller or an earlier day may have.</p>
+        </Empty>
+      )}
       {shown.length > 0 && <Entries entries={shown} />}
       {data?.next_cursor && (
         <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>

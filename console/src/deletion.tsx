@@ -22,22 +22,31 @@ interface Deletion {
 const DeletionContext = createContext<Deletion>({ leaving: new Set(), deleted: new Set(), start: () => {} });
 export const useDeletion = (): Deletion => useContext(DeletionContext);
 
+/** Memories that are deleted together, and whether that runs. */
+interface Batch {
+  readonly memories: readonly Memory[];
+  readonly isRunning: boolean;
+}
+
 /**
- * Deletes memories after a delay, and shows below every page what is deleted soon, with the way to undo it. Another page of
- * the console changes nothing; leaving the console before asks first. A key that is forgotten before deletes nothing.
+ * Deletes memories after a delay, and shows below every page what is deleted soon, with the way to undo it. Another page of the
+ * console changes nothing, and each deletion waits for itself; leaving the console before asks first. A key that is forgotten before
+ * deletes nothing.
  */
 export function Deletions({ children }: { children: ComponentChildren }) {
   const { client, capabilities } = useSession();
-  const [waiting, setWaiting] = useState<readonly Memory[]>([]);
-  const [running, setRunning] = useState<readonly Memory[]>([]);
+  const [batches, setBatches] = useState<readonly Batch[]>([]);
   const [deleted, setDeleted] = useState<ReadonlySet<string>>(new Set());
   const [failures, setFailures] = useState<readonly unknown[]>([]);
 
-  const carryOut = async () => {
-    const batch = waiting;
-    setWaiting([]);
-    setRunning((before) => [...before, ...batch]);
-    const [rest, done, failed] = [[...batch], [] as string[], [] as unknown[]];
+  /** Ends the batch with these memories, or lets it run. */
+  const leave = ({ memories }: Batch, isRunning = false) =>
+    setBatches((all) =>
+      all.flatMap((one) => (one.memories !== memories ? [one] : isRunning ? [{ memories, isRunning }] : [])),
+    );
+  const carryOut = async (batch: Batch) => {
+    leave(batch, true);
+    const [rest, done, failed] = [[...batch.memories], [] as string[], [] as unknown[]];
     const worker = async () => {
       for (let memory = rest.shift(); memory; memory = rest.shift()) {
         const { id } = memory;
@@ -49,16 +58,11 @@ export function Deletions({ children }: { children: ComponentChildren }) {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    setRunning((before) => before.filter((memory) => !batch.includes(memory)));
+    leave(batch);
     setDeleted((before) => new Set([...before, ...done]));
     setFailures((before) => [...before, ...failed]);
   };
-  useEffect(() => {
-    if (waiting.length === 0) return;
-    const timer = setTimeout(carryOut, DELAY);
-    return () => clearTimeout(timer);
-  }, [waiting]);
-  const open = waiting.length + running.length > 0;
+  const open = batches.length > 0;
   useEffect(() => {
     if (!open) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
@@ -66,30 +70,27 @@ export function Deletions({ children }: { children: ComponentChildren }) {
     return () => removeEventListener('beforeunload', ask);
   }, [open]);
 
-  const leaving = new Set([...waiting, ...running].map(({ id }) => id));
-  const start = (memories: readonly Memory[]) => {
-    setFailures([]);
-    setWaiting((before) => [...before, ...memories.filter(({ id }) => !leaving.has(id))]);
+  const leaving = new Set(batches.flatMap(({ memories }) => memories.map(({ id }) => id)));
+  const start = (wanted: readonly Memory[]) => {
+    const memories = wanted.filter(({ id }) => !leaving.has(id));
+    if (memories.length > 0) setBatches((all) => [...all, { memories, isRunning: false }]);
   };
   return (
     <DeletionContext.Provider value={{ leaving, deleted, start }}>
       {children}
       <div class="notice" role="status">
-        {waiting.length > 0 && (
-          <p>
-            {waiting.length === 1 ? 'One memory' : `${count(waiting.length)} memories`} will be deleted in a few
-            seconds.
-            <button type="button" onClick={() => setWaiting([])}>
-              Undo
-            </button>
-            <button type="button" onClick={carryOut}>
-              Delete now
-            </button>
-          </p>
-        )}
+        {batches.map((batch) => (
+          <Waiting
+            key={batch.memories[0]?.id}
+            batch={batch}
+            onUndo={() => leave(batch)}
+            onDelete={() => void carryOut(batch)}
+          />
+        ))}
         {failures.length > 0 && (
           <p>
-            {count(failures.length)} could not be deleted. <Failure error={failures[0]} />
+            <span>{count(failures.length)} could not be deleted.</span>
+            <Failure error={failures[0]} />
             <button type="button" onClick={() => setFailures([])}>
               Close
             </button>
@@ -97,5 +98,36 @@ export function Deletions({ children }: { children: ComponentChildren }) {
         )}
       </div>
     </DeletionContext.Provider>
+  );
+}
+
+interface WaitingProps {
+  readonly batch: Batch;
+  readonly onUndo: () => void;
+  readonly onDelete: () => void;
+}
+
+/** Says what is deleted soon. Its own timer: another deletion does not prolong this one. */
+function Waiting({ batch: { memories, isRunning }, onUndo, onDelete }: WaitingProps) {
+  useEffect(() => {
+    if (isRunning) return;
+    const timer = setTimeout(onDelete, DELAY);
+    return () => clearTimeout(timer);
+  }, [isRunning]);
+  const [only] = memories;
+  const what = memories.length === 1 ? `“${only?.content.slice(0, 40)}”` : `${count(memories.length)} memories`;
+  if (isRunning) return <p>Deleting {what}…</p>;
+  return (
+    <p>
+      <span>
+        {what} of {only?.user_id} will be deleted in a few seconds.
+      </span>
+      <button type="button" class="main" onClick={onUndo}>
+        Undo
+      </button>
+      <button type="button" onClick={onDelete}>
+        Delete now
+      </button>
+    </p>
   );
 }

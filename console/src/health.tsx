@@ -1,13 +1,16 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { ApiError } from '../../clients/typescript/src/index.ts';
 import { Lines } from './chart.tsx';
-import { count, Time, Wide } from './format.tsx';
+import { findingsOf } from './findings.ts';
+import { count, Time } from './format.tsx';
+import { Icon } from './icon.tsx';
 import { Failure, useLoad } from './load.tsx';
-import { histogramOf, quantile, readingOf, type Snapshot, sumOf, totalOf } from './metrics.ts';
+import { histogramOf, milliseconds, quantile, readingOf, type Snapshot, sumOf, totalOf } from './metrics.ts';
 import { useSession } from './session.ts';
+import { type Column, Table, Title, Wide } from './ui.tsx';
 import { type Metrics, useMetrics } from './use-metrics.ts';
 
-/** Whether the gateway works, how fast, and what it can do. */
+/** Whether the gateway works, what is wrong since when, how fast it is, and what it can do. */
 export function Health() {
   const { client, capabilities } = useSession();
   const { data, error, reload } = useLoad('', (signal) => client.health({ signal, retries: 0 }));
@@ -15,36 +18,85 @@ export function Health() {
   const { omp_version, provider, verbs, features, limits, 'x-stores': stores } = capabilities;
   return (
     <>
-      <h1>Health</h1>
-      {data && <p class="good">The gateway runs, and its backend answers.</p>}
-      {error !== undefined && <Failure error={error} retry={reload} />}
-      {metrics.now && <Now now={metrics.now} />}
-      {metrics.now && <Requests {...metrics} />}
-      {metrics.error !== undefined && <NoMetrics error={metrics.error} />}
-      <h2>What this gateway can do</h2>
-      <Facts
-        label="What this gateway can do"
-        rows={[
-          ['Protocol', omp_version],
-          ['Backend', provider],
-          ['Verbs', verbs.join(', ')],
-          ...Object.entries(features),
-          ...Object.entries(limits ?? {}),
-        ]}
+      <Title
+        text="Health"
+        about={
+          <>
+            What is slow or fails, and since when. The HTTP interface: <a href="../docs">/docs</a>.
+          </>
+        }
       />
-      {stores && (
-        <>
-          <h2>Mounted stores</h2>
+      {error !== undefined && <Failure error={error} retry={reload} />}
+      {data && <Findings metrics={metrics} />}
+      {metrics.now && <Requests {...metrics} />}
+      {metrics.now && <Now now={metrics.now} />}
+      {metrics.error !== undefined && <NoMetrics error={metrics.error} />}
+      <details>
+        <summary>What this gateway can do</summary>
+        <Facts
+          label="What this gateway can do"
+          rows={[
+            ['Protocol', omp_version],
+            ['Backend', provider],
+            ['Verbs', verbs.join(', ')],
+            ...Object.entries(features),
+            ...Object.entries(limits ?? {}),
+          ]}
+        />
+        {stores && (
           <Facts
             label="Mounted stores"
             rows={stores.map((store) => [store.name, `${store.provider} at ${store.mount}: ${store.verbs.join(', ')}`])}
           />
-        </>
-      )}
-      <p>
-        The HTTP interface: <a href="../docs">/docs</a>.
-      </p>
+        )}
+      </details>
     </>
+  );
+}
+
+/** What is wrong, or that nothing is. Of what the metrics say, since when this page has seen it. */
+function Findings({ metrics }: { metrics: Metrics }) {
+  const { frozen } = useSession().capabilities;
+  const seen = useRef(new Map<string, string>());
+  const findings = metrics.now ? findingsOf(metrics.now, metrics.intervals) : [];
+  for (const { what } of findings) {
+    if (!seen.current.has(what)) seen.current.set(what, new Date().toISOString());
+  }
+  for (const what of seen.current.keys()) {
+    if (!findings.some((finding) => finding.what === what)) seen.current.delete(what);
+  }
+  return (
+    <div role="status">
+      <ul class="findings">
+        {findings.length === 0 && !frozen && (
+          <li>
+            <Icon name="done" />
+            <p>
+              <b>All is well.</b> The gateway runs, and its backend answers.
+              {metrics.now && ' Nothing is slow, nothing fails, nothing waits.'}
+            </p>
+          </li>
+        )}
+        {frozen && (
+          <li class="warn">
+            <Icon name="alert" />
+            <p>
+              <b>The store takes no changes</b> since <Time of={frozen.since} />. <code>omp-gateway doctor</code> says
+              who froze it; <code>omp-gateway unfreeze</code> ends that.
+            </p>
+          </li>
+        )}
+        {findings.map(({ what, state, figures, help }) => (
+          <li key={what} class={state}>
+            <Icon name="alert" />
+            <p>
+              <b>{what}</b>
+              {figures && `: ${figures}`}; seen here first <Time of={seen.current.get(what)} />. {help}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
@@ -107,8 +159,8 @@ function Now({ now }: { now: Snapshot }) {
   ];
   return (
     <section>
-      <h2>Now</h2>
-      <Facts label="Now" rows={rows.filter(([, value]) => value !== undefined)} />
+      <h2>This process</h2>
+      <Facts label="This process" rows={rows.filter(([, value]) => value !== undefined)} />
       {started !== undefined && (
         <p>
           Of one process, which started <Time of={new Date(1_000 * started).toISOString()} />.
@@ -124,6 +176,18 @@ function Requests({ now, intervals }: Metrics) {
   if (!now) return null;
   const chosen = intervals.map((interval) => ({ ...interval, of: histogramOf(interval.times, verb || undefined) }));
   const seen = [...now.times.keys()].sort();
+  const first = intervals[0];
+  const rows = seen.map((one) => {
+    const recent = sumOf(intervals.map(({ times }) => histogramOf(times, one)));
+    return {
+      verb: one,
+      recent: totalOf(recent),
+      half: quantile(recent, 0.5),
+      most: quantile(recent, 0.99),
+      all: totalOf(histogramOf(now.times, one)),
+    };
+  });
+  const ends = [first && <Time of={new Date(first.at).toISOString()} />, 'now'] as const;
   return (
     <section>
       <h2>Requests</h2>
@@ -141,8 +205,9 @@ function Requests({ now, intervals }: Metrics) {
       <div class="orders">
         <Lines
           title="Requests a second"
-          lines={[{ name: 'now', values: chosen.map(({ of, seconds }) => totalOf(of) / seconds) }]}
+          lines={[{ name: verb || 'all', values: chosen.map(({ of, seconds }) => totalOf(of) / seconds) }]}
           show={(value) => value.toFixed(1)}
+          ends={ends}
         />
         <Lines
           title="Time to answer"
@@ -151,40 +216,34 @@ function Requests({ now, intervals }: Metrics) {
             { name: '99 % within', values: chosen.map(({ of }) => quantile(of, 0.99)) },
           ]}
           show={milliseconds}
+          ends={ends}
         />
       </div>
-      <Wide label="Requests">
-        <table>
-          <thead>
-            <tr>
-              <th>Request</th>
-              <th>Since this page was opened</th>
-              <th>Half within</th>
-              <th>99 % within</th>
-              <th>Since the process started</th>
-            </tr>
-          </thead>
-          <tbody>
-            {seen.map((one) => {
-              const recent = sumOf(intervals.map(({ times }) => histogramOf(times, one)));
-              return (
-                <tr key={one}>
-                  <th scope="row">{one}</th>
-                  <td>{count(totalOf(recent))}</td>
-                  <td>{timeOf(quantile(recent, 0.5))}</td>
-                  <td>{timeOf(quantile(recent, 0.99))}</td>
-                  <td>{count(totalOf(histogramOf(now.times, one)))}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </Wide>
+      <Table label="Requests" rows={rows} columns={COLUMNS} />
       <p>Estimated from the bounds of the histograms, every five seconds while this page is open.</p>
     </section>
   );
 }
 
-const ROUGH = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 2 });
-const milliseconds = (seconds: number): string => `${ROUGH.format(1_000 * seconds)} ms`;
 const timeOf = (seconds: number | undefined): string => (seconds === undefined ? '' : milliseconds(seconds));
+
+interface Row {
+  readonly verb: string;
+  readonly recent: number;
+  readonly half: number | undefined;
+  readonly most: number | undefined;
+  readonly all: number;
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  { name: 'Request', cell: ({ verb }) => <code>{verb}</code>, by: ({ verb }) => verb },
+  {
+    name: 'Since this page was opened',
+    cell: ({ recent }) => count(recent),
+    by: ({ recent }) => recent,
+    isNumber: true,
+  },
+  { name: 'Half within', cell: ({ half }) => timeOf(half), by: ({ half }) => half ?? 0, isNumber: true },
+  { name: '99 % within', cell: ({ most }) => timeOf(most), by: ({ most }) => most ?? 0, isNumber: true },
+  { name: 'Since the process started', cell: ({ all }) => count(all), by: ({ all }) => all, isNumber: true },
+];

@@ -75,7 +75,7 @@ export function KeyForm({ onCreated }: { onCreated: (key: CreatedKey) => void })
     }
   };
   return (
-    <form class="memory-form one" onSubmit={submit} aria-labelledby="new-key">
+    <form class="panel" onSubmit={submit} aria-labelledby="new-key">
       <h2 id="new-key">New key</h2>
       <div class="fields">
         <label>

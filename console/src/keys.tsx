@@ -6,6 +6,7 @@ import { KeyForm } from './key-form.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { storedKey, useSession } from './session.ts';
 import { ShownOnce } from './shown-once.tsx';
+import { type Column, Empty, Table, Title } from './ui.tsx';
 
 const PAGE = 50;
 
@@ -35,11 +36,15 @@ export function Keys() {
   };
   return (
     <>
-      <h1>Keys</h1>
+      <Title text="Keys" about="What applications and people use to reach their part of the memories." />
       {error !== undefined && <Failure error={error} retry={reload} />}
       {made ? <Made made={made} onDone={() => setMade(undefined)} /> : data && <KeyForm onCreated={add} />}
       <p role="status">{revoked && `${revoked.name} is revoked. Gateways reject it within five seconds.`}</p>
-      {data && keys.length === 0 && <p class="empty">No key is stored. Keys of the configuration are not listed.</p>}
+      {data && keys.length === 0 && (
+        <Empty icon="keys" title="No key is stored">
+          <p>Create one above. Keys of the configuration are not listed.</p>
+        </Empty>
+      )}
       {keys.length > 0 && <KeyTable keys={keys} onRevoked={replace} />}
       {data?.next_cursor && (
         <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>
@@ -51,17 +56,15 @@ export function Keys() {
 }
 
 const NotStored = () => (
-  <div class="empty">
-    <h1>Keys</h1>
-    <p>This backend stores no keys: they are part of the gateway's configuration. This prints the lines for it:</p>
+  <Empty icon="keys" title="This backend stores no keys" isPage>
+    <p>They are part of the gateway's configuration. This prints the lines for it:</p>
     <Copyable text="omp-gateway keys create NAME --grant 'read:*' --grant 'write:*' --print" what="the command" />
-  </div>
+  </Empty>
 );
 
 /** Of the pages that need the grant. */
 export const NotAdmin = ({ title }: { title: string }) => (
-  <div class="empty">
-    <h1>{title}</h1>
+  <Empty icon="keys" title={title} isPage>
     <p>
       {storedKey() === undefined
         ? 'This page needs a key that has the grant admin:*. An operator makes one where the gateway runs:'
@@ -71,9 +74,9 @@ export const NotAdmin = ({ title }: { title: string }) => (
     <p>
       {storedKey() === undefined
         ? 'If it is the first key, the gateway stops answering callers without one, and asks for the key here.'
-        : 'Then choose “Forget key” above, and give the new one.'}
+        : 'Then choose “Forget key” in the navigation, and give the new one.'}
     </p>
-  </div>
+  </Empty>
 );
 
 const Made = ({ made: { name, key }, onDone }: { made: CreatedKey; onDone: () => void }) => (
@@ -101,55 +104,55 @@ function KeyTable({ keys, onRevoked }: { keys: readonly Key[]; onRevoked: (key: 
     setAsked(key);
     dialog.current?.showModal();
   };
+  const columns: readonly Column<Key>[] = [
+    {
+      name: 'Name',
+      cell: ({ name, id }) => (
+        <>
+          <span dir="auto">{name}</span> <small>{id}</small>
+        </>
+      ),
+      by: ({ name }) => name,
+    },
+    {
+      name: 'State',
+      cell: (key) => (
+        <>
+          <span class={`mark ${stateOf(key) === 'active' ? 'good' : 'old'}`}>{stateOf(key)}</span>{' '}
+          {key.untrusted && <span class="mark bad">untrusted</span>}
+        </>
+      ),
+      by: stateOf,
+    },
+    { name: 'Grants', cell: ({ grants }) => grants.map((grant) => <code key={grant}>{grant}</code>) },
+    { name: 'Users', cell: ({ users }) => <span dir="auto">{users?.join(', ') ?? 'all'}</span> },
+    { name: 'Created', cell: ({ created_at }) => <Time of={created_at} />, by: ({ created_at }) => created_at },
+    {
+      name: 'Expires',
+      cell: ({ expires_at }) => (expires_at ? <Time of={expires_at} /> : 'never'),
+      by: ({ expires_at }) => expires_at,
+    },
+    {
+      name: 'Last used',
+      cell: ({ last_used_at }) => (last_used_at ? <Time of={last_used_at} /> : 'never'),
+      by: ({ last_used_at }) => last_used_at,
+    },
+    {
+      name: 'Change',
+      cell: (key) => {
+        if (key.revoked_at) return <Time of={key.revoked_at} />;
+        if (key.id === own) return 'in use here';
+        return (
+          <button type="button" class="danger" onClick={() => ask(key)} aria-label={`Revoke ${key.name}`}>
+            Revoke
+          </button>
+        );
+      },
+    },
+  ];
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls sideways, which the keyboard must be able to do */}
-      <section class="wide" ref={table} tabIndex={0} aria-label="Stored keys">
-        <table>
-          <thead>
-            <tr>
-              {['Name', 'State', 'Grants', 'Users', 'Created', 'Expires', 'Last used', 'Change'].map((head) => (
-                <th key={head}>{head}</th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {keys.map((key) => (
-              <tr key={key.id}>
-                <th scope="row">
-                  <span dir="auto">{key.name}</span> <small>{key.id}</small>
-                </th>
-                <td>
-                  <span class={`mark ${stateOf(key) === 'active' ? '' : 'old'}`}>{stateOf(key)}</span>{' '}
-                  {key.untrusted && <span class="mark bad">untrusted</span>}
-                </td>
-                <td>
-                  {key.grants.map((grant) => (
-                    <code key={grant}>{grant}</code>
-                  ))}
-                </td>
-                <td dir="auto">{key.users?.join(', ') ?? 'all'}</td>
-                <td>
-                  <Time of={key.created_at} />
-                </td>
-                <td>{key.expires_at ? <Time of={key.expires_at} /> : 'never'}</td>
-                <td>{key.last_used_at ? <Time of={key.last_used_at} /> : 'never'}</td>
-                <td>
-                  {key.revoked_at ? (
-                    <Time of={key.revoked_at} />
-                  ) : key.id === own ? (
-                    'in use here'
-                  ) : (
-                    <button type="button" class="danger" onClick={() => ask(key)} aria-label={`Revoke ${key.name}`}>
-                      Revoke
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <Table label="Stored keys" rows={keys} columns={columns} focus={table} />
       <dialog ref={dialog} aria-labelledby="revoke">
         {asked && <Revoke key={asked.id} asked={asked} onRevoked={revoked} close={() => dialog.current?.close()} />}
       </dialog>

@@ -4,6 +4,8 @@ import { count, Time } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
+import { NoUser } from './start.tsx';
+import { Empty, Title } from './ui.tsx';
 
 interface Parameters {
   readonly user?: string;
@@ -50,9 +52,10 @@ export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parame
     go('map', { user, ...given });
   };
   if (!features.map) return <NoMap />;
+  if (user === undefined) return <NoUser icon="map" title="Whose memories?" />;
   return (
     <>
-      <h1>Map {user === undefined ? '' : `of the memories of ${user}`}</h1>
+      <Title text={`Map of the memories of ${user}`} about="Memories with a like meaning are near each other." />
       <form class="filters" key={JSON.stringify([user, scope, tag, colour])} onSubmit={submit}>
         {features.scopes !== 'none' && (
           <label>
@@ -73,32 +76,29 @@ export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parame
             <option value="age">age</option>
           </select>
         </label>
-        <button type="submit" class="main" disabled={user === undefined}>
+        <button type="submit" class="main">
           Draw
         </button>
       </form>
-      {user === undefined && <p class="empty">Type the id of a user above.</p>}
       {error !== undefined && <Failure error={error} retry={reload} />}
       {asked && !data && error === undefined && <p class="empty">Comparing the memories with each other…</p>}
       <Missing from={data} />
       {data?.items.length === 0 && (
-        <p class="empty">
-          No memory to draw.{' '}
-          {data.without_vector > 0 && `${count(data.without_vector)} have no vector yet, or no known word.`}
-        </p>
+        <Empty icon="map" title="No memory to draw">
+          {data.without_vector > 0 && <p>{count(data.without_vector)} have no vector yet, or no known word.</p>}
+        </Empty>
       )}
       {data && data.items.length > 0 && (
-        <Drawn map={data} user={user ?? ''} byAge={colour === 'age' || features.scopes === 'none'} />
+        <Drawn map={data} user={user} byAge={colour === 'age' || features.scopes === 'none'} />
       )}
     </>
   );
 }
 
 const NoMap = () => (
-  <p class="empty">
-    This gateway draws no map: it needs stored vectors, which there are unless OMP_SEARCH_MODE is keyword, and a backend
-    that lists.
-  </p>
+  <Empty icon="map" title="This gateway draws no map" isPage>
+    <p>It needs stored vectors, which there are unless OMP_SEARCH_MODE is keyword, and a backend that lists.</p>
+  </Empty>
 );
 
 function Drawn({ map, user, byAge }: { map: MemoryMap; user: string; byAge: boolean }) {
@@ -219,7 +219,8 @@ function Plane({ items, groupOf, near, onNear, onOpen }: PlaneProps) {
         >
           <span dir="auto">{near.text}</span>
           <small>
-            {near.scope && <span class="scope">{near.scope}</span>} <Time of={near.created_at} />
+            {near.scope && `${near.scope} · `}
+            <Time of={near.created_at} />
           </small>
         </div>
       )}

@@ -1,21 +1,23 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Memory } from '../../clients/typescript/src/index.ts';
 import { useDeletion } from './deletion.tsx';
+import { FilterChips, FilterPanel, isFiltered } from './filters.tsx';
 import { count, replacedBy } from './format.tsx';
+import { Icon } from './icon.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { MemoryForm } from './memory-form.tsx';
 import { MemoryRow, type RowActions } from './memory-row.tsx';
 import { go, href } from './route.ts';
-import { SaveButtons } from './save-buttons.tsx';
-import { ScopeTree } from './scope-tree.tsx';
+import { useSaving } from './saving.tsx';
 import { useSession } from './session.ts';
-import { FirstSteps, Start } from './start.tsx';
+import { FirstSteps, NoUser } from './start.tsx';
+import { Empty, Menu, Title } from './ui.tsx';
 import { type Filters, MOST_FOUND, useMemories } from './use-memories.ts';
 import { focusRow, placeOf, WindowList } from './window-list.tsx';
 
 /** The memories of a user. */
 export function Memories({ user, ...filters }: Partial<Filters>) {
-  if (user === undefined) return <Start />;
+  if (user === undefined) return <NoUser icon="memories" title="Whose memories?" />;
   return <MemoriesOf key={user} filters={{ user, ...filters }} />;
 }
 
@@ -29,6 +31,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
   );
   const [editing, setEditing] = useState<string>();
   const [adding, setAdding] = useState(false);
+  const [filtering, setFiltering] = useState(false);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
 
   const deletion = useDeletion();
@@ -40,6 +43,8 @@ function MemoriesOf({ filters }: { filters: Filters }) {
     reload();
   }, [deleted, change, reload]);
   const replaced = useMemo(() => replacedBy(items), [items]);
+  const chosen = items.filter(({ id }) => selected.has(id));
+  const saving = useSaving(filters, items, chosen);
   const filter = (changed: Partial<Filters>) => go('memories', { ...filters, ...changed });
   const close = () => {
     const row = document.querySelector(`.row.open`);
@@ -67,81 +72,81 @@ function MemoriesOf({ filters }: { filters: Filters }) {
     const memory = items[index];
     if (!memory) return null;
     const { id } = memory;
-    const state = {
-      selected: selected.has(id),
-      editing: editing === id,
-      leaving: deletion.leaving.has(id),
-    };
-    const place = placeOf(index, items.length, more);
+    const state = { selected: selected.has(id), editing: editing === id, leaving: deletion.leaving.has(id) };
     return (
       <MemoryRow
         key={id}
-        memory={memory}
-        index={index}
-        place={place}
-        filters={filters}
-        state={state}
-        replaced={replaced}
-        actions={actions}
+        place={placeOf(index, items.length, more)}
         onSaved={saved}
         onCancel={close}
+        {...{ memory, index, filters, state, replaced, actions }}
       />
     );
   };
 
-  const chosen = items.filter(({ id }) => selected.has(id));
+  const total = stats && !isFiltered(filters) ? ` of ${count(stats.count)}` : '';
   const by = /^key:(.+)/s.exec(filters.origin ?? '')?.[1];
-  const isFiltered = Object.keys(filters).some((name) => name !== 'user' && filters[name as keyof Filters]);
-  const total = stats && !isFiltered ? ` of ${count(stats.count)}` : '';
   return (
-    <div class="columns">
-      <h1 class="hidden">Memories of {user}</h1>
-      {stats && features.scopes !== 'none' && (
-        <ScopeTree
-          scopes={stats.scopes}
-          tags={stats.tags}
-          stores={capabilities['x-stores'] ?? []}
-          filters={filters}
-          onPick={filter}
-        />
-      )}
-      <section class="list" aria-label="Memories">
-        <FilterBar key={JSON.stringify(filters)} filters={filters} onFilter={filter} />
-        <div class="toolbar">
-          <output>
-            {filters.q
-              ? `${foundText(items, lessLikely)}, best first; a search finds at most ${MOST_FOUND}`
-              : `${count(items.length)}${more ? ' loaded' : ''}${total}`}
-          </output>
-          {features.rollback && by && <a href={href('rollback', { user, key: by })}>Roll back what {by} wrote</a>}
-          {chosen.length > 0 && <span>{count(chosen.length)} selected</span>}
-          {chosen.length > 0 && verbs.includes('delete') && (
-            <button type="button" onClick={() => deletion.start(chosen)}>
-              Delete selected
-            </button>
-          )}
-          <SaveButtons filters={filters} found={items} chosen={chosen} />
-          {verbs.includes('add') && (
-            <button type="button" class="main" onClick={() => setAdding(true)}>
-              Add
-            </button>
-          )}
-        </div>
-        {adding && (
-          <MemoryForm user={user} scope={filters.scope?.replace(/\/?\*$/, '')} onSaved={saved} onCancel={close} />
+    <div class="list">
+      <Title text={`Memories of ${user}`}>
+        {verbs.includes('add') && (
+          <button type="button" class="main" onClick={() => setAdding(true)}>
+            <Icon name="add" />
+            Add memory
+          </button>
         )}
-        {error !== undefined && <Failure error={error} retry={retry} />}
-        <Missing from={leftOut} />
-        {loaded && items.length === 0 && error === undefined && <Nothing user={user} isFiltered={isFiltered} />}
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys work on the focused row */}
+      </Title>
+      <Find filters={filters} onFilter={filter} filtering={filtering} onFilters={() => setFiltering(!filtering)} />
+      {filtering && <FilterPanel key={JSON.stringify(filters)} filters={filters} stats={stats} onFilter={filter} />}
+      <FilterChips filters={filters} onFilter={filter} />
+      <div class="toolbar">
+        {chosen.length > 0 ? (
+          <>
+            <span>{count(chosen.length)} selected</span>
+            {verbs.includes('delete') && (
+              <button type="button" class="danger" onClick={() => deletion.start(chosen)}>
+                <Icon name="remove" />
+                Delete selected
+              </button>
+            )}
+            <button type="button" class="quiet" onClick={() => setSelected(new Set())}>
+              Select none
+            </button>
+          </>
+        ) : (
+          items.length > 0 && (
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => setSelected(new Set(items.map(({ id }) => id)))}
+              aria-label="Select all that are loaded"
+            >
+              Select all
+            </button>
+          )
+        )}
+        <output>
+          {filters.q
+            ? `${foundText(items, lessLikely)}, best first; a search finds at most ${MOST_FOUND}`
+            : `${count(items.length)}${more ? ' loaded' : ''}${total}`}
+        </output>
+        {features.rollback && by && <a href={href('rollback', { user, key: by })}>Roll back what {by} wrote</a>}
+        {saving.status}
+        {items.length > 0 && <Menu label="Save the list" items={saving.items} />}
+      </div>
+      {adding && (
+        <MemoryForm user={user} scope={filters.scope?.replace(/\/?\*$/, '')} onSaved={saved} onCancel={close} />
+      )}
+      {error !== undefined && <Failure error={error} retry={retry} />}
+      <Missing from={leftOut} />
+      {loaded && items.length === 0 && error === undefined && !adding ? (
+        <Nothing filters={filters} />
+      ) : (
+        // biome-ignore lint/a11y/noStaticElementInteractions: the keys work on the focused row
         <div class="rows" onKeyDown={(event) => onKey(event, items, actions)}>
           <WindowList label={`Memories of ${user}`} count={items.length} row={row} more={more} onNearEnd={loadMore} />
         </div>
-        <p class="keys">
-          <kbd>/</kbd> search <kbd>↑</kbd> <kbd>↓</kbd> move <kbd>Enter</kbd> open <kbd>e</kbd> edit <kbd>x</kbd> select{' '}
-          <kbd>Delete</kbd> delete
-        </p>
-      </section>
+      )}
     </div>
   );
 }
@@ -173,68 +178,46 @@ function onKey(event: KeyboardEvent, items: readonly Memory[], { select, edit, r
   action();
 }
 
-function Nothing({ user, isFiltered }: { user: string; isFiltered: boolean }) {
-  if (isFiltered) return <p class="empty">No memory is left by these filters.</p>;
-  return (
-    <div class="empty">
-      <h2>Nothing is remembered about {user} yet</h2>
+function Nothing({ filters }: { filters: Filters }) {
+  const { user } = filters;
+  return isFiltered(filters) ? (
+    <Empty icon="filter" title="No memory is left by these filters">
+      <p>
+        <a href={href('memories', { user })}>Show all memories of {user}</a>
+      </p>
+    </Empty>
+  ) : (
+    <Empty icon="memories" title={`Nothing is remembered about ${user} yet`}>
       <FirstSteps user={user} />
-    </div>
+    </Empty>
   );
 }
 
-function FilterBar({ filters, onFilter }: { filters: Filters; onFilter: (changed: Partial<Filters>) => void }) {
+interface FindProps {
+  readonly filters: Filters;
+  readonly onFilter: (changed: Partial<Filters>) => void;
+  readonly filtering: boolean;
+  readonly onFilters: () => void;
+}
+
+function Find({ filters, onFilter, filtering, onFilters }: FindProps) {
   const { capabilities } = useSession();
-  const { verbs, features } = capabilities;
   const submit = (event: Event) => {
     event.preventDefault();
-    const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement));
-    onFilter(given as Partial<Filters>);
+    onFilter({ q: String(new FormData(event.currentTarget as HTMLFormElement).get('q') ?? '') });
   };
-  const field = (name: 'q' | 'scope' | 'tag' | 'origin' | 'since' | 'until') => ({
-    name,
-    defaultValue: filters[name] ?? '',
-  });
   return (
-    <form class="filters" onSubmit={submit}>
-      {verbs.includes('search') && (
+    <form class="find" key={filters.q} onSubmit={submit}>
+      {capabilities.verbs.includes('search') && (
         <label>
-          Text
-          <input type="search" {...field('q')} placeholder="by meaning and words" />
+          <span class="hidden">Search</span>
+          <input type="search" name="q" defaultValue={filters.q ?? ''} placeholder="Search by meaning and words" />
         </label>
       )}
-      {features.scopes !== 'none' && (
-        <label>
-          Scope
-          <input {...field('scope')} placeholder="work/*" />
-        </label>
-      )}
-      {features.tags !== false && (
-        <label>
-          Tag
-          <input {...field('tag')} />
-        </label>
-      )}
-      {features.origins && (
-        <label>
-          Origin
-          <input {...field('origin')} placeholder="key:crawler" />
-        </label>
-      )}
-      {features.temporal && (
-        <>
-          <label>
-            From
-            <input type="date" {...field('since')} />
-          </label>
-          <label>
-            To
-            <input type="date" {...field('until')} />
-          </label>
-        </>
-      )}
-      <button type="submit">Filter</button>
-      <a href={href('memories', { user: filters.user })}>Clear</a>
+      <button type="button" aria-expanded={filtering} onClick={onFilters}>
+        <Icon name="filter" />
+        Filters
+      </button>
     </form>
   );
 }

@@ -98,7 +98,7 @@ export function MemoryForm({ user, memory, scope = '', onSaved, onCancel }: Form
   };
 
   return (
-    <form class="memory-form" onSubmit={submit} onKeyDown={cancelOnEscape}>
+    <form class="panel" onSubmit={submit} onKeyDown={cancelOnEscape}>
       <label>
         Text
         <textarea

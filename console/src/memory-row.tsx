@@ -1,7 +1,9 @@
 import type { Memory } from '../../clients/typescript/src/index.ts';
-import { Marks, Time, Written } from './format.tsx';
+import { Chips, Marks, Time, Written } from './format.tsx';
+import { Icon } from './icon.tsx';
 import { MemoryForm } from './memory-form.tsx';
-import { href } from './route.ts';
+import { go, href } from './route.ts';
+import { Menu } from './ui.tsx';
 import type { Filters } from './use-memories.ts';
 
 /** What can be done with a memory; undefined: the backend or nobody can. */
@@ -25,19 +27,10 @@ interface MemoryRowProps {
 }
 
 /** One memory of the list, or the form that changes it. */
-export function MemoryRow({
-  memory,
-  index,
-  place,
-  filters,
-  state,
-  replaced,
-  actions,
-  onSaved,
-  onCancel,
-}: MemoryRowProps) {
+export function MemoryRow({ memory, place, filters, state, actions, onSaved, onCancel, ...rest }: MemoryRowProps) {
   const { id, content } = memory;
   const { user } = filters;
+  const { select, edit, remove } = actions;
   const name = content.slice(0, 60);
   if (state.editing) {
     return (
@@ -48,38 +41,40 @@ export function MemoryRow({
   }
   return (
     <li class={state.leaving ? 'row leaving' : 'row'} {...place}>
-      <input
-        type="checkbox"
-        checked={state.selected}
-        onChange={() => actions.select(memory)}
-        aria-label={`Select: ${name}`}
-      />
+      <input type="checkbox" checked={state.selected} onChange={() => select(memory)} aria-label={`Select: ${name}`} />
       <div class="text">
-        <a data-row={index} href={href('memory', { id, user })} dir="auto">
+        <a data-row={rest.index} href={href('memory', { id, user })} dir="auto">
           {content.slice(0, 400)}
         </a>
         <small>
-          <Marks memory={memory} replaced={replaced} />
-          <Time of={memory.created_at} />
-          {memory.scope && <span class="scope">{memory.scope}</span>}
-          {memory.tags?.map((tag) => (
-            <a key={tag} class="tag" href={href('memories', { ...filters, tag })}>
-              {tag}
-            </a>
-          ))}
+          <Marks memory={memory} replaced={rest.replaced} />
+          <Chips memory={memory} to={(changed) => href('memories', { ...filters, ...changed })} />
           <Written memory={memory} />
         </small>
       </div>
-      {actions.edit && (
-        <button type="button" onClick={() => actions.edit?.(memory)} aria-label={`Edit: ${name}`}>
-          Edit
-        </button>
-      )}
-      {actions.remove && (
-        <button type="button" onClick={() => actions.remove?.(memory)} aria-label={`Delete: ${name}`}>
-          Delete
-        </button>
-      )}
+      <Time of={memory.created_at} />
+      <div class="row-actions">
+        {edit && (
+          <button type="button" class="quiet" onClick={() => edit(memory)} aria-label={`Edit: ${name}`}>
+            <Icon name="edit" />
+          </button>
+        )}
+        {remove && (
+          <button type="button" class="quiet" onClick={() => remove(memory)} aria-label={`Delete: ${name}`}>
+            <Icon name="remove" />
+          </button>
+        )}
+        <Menu
+          label={`More: ${name}`}
+          items={[
+            { text: 'Open', icon: 'memories', run: () => go('memory', { id, user }) },
+            ...(edit ? [{ text: 'Edit', icon: 'edit' as const, run: () => edit(memory) }] : []),
+            { text: 'Copy the text', icon: 'copy', run: () => void navigator.clipboard?.writeText(content) },
+            { text: 'Copy the id', icon: 'copy', run: () => void navigator.clipboard?.writeText(id) },
+            ...(remove ? [{ text: 'Delete', icon: 'remove' as const, run: () => remove(memory) }] : []),
+          ]}
+        />
+      </div>
     </li>
   );
 }

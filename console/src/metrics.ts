@@ -19,6 +19,8 @@ export interface Snapshot {
   readonly at: number;
   readonly samples: readonly Sample[];
   readonly times: Times;
+  /** Requests that failed by a fault of the gateway or its backend, since the process started. */
+  readonly failed: number;
 }
 
 /** Throws an `ApiError` if the key may not read them, or if there are none. */
@@ -34,7 +36,7 @@ export async function readMetrics(signal: AbortSignal): Promise<Snapshot> {
     );
   }
   const samples = samplesOf(await response.text());
-  return { at: Date.now(), samples, times: timesOf(samples) };
+  return { at: Date.now(), samples, times: timesOf(samples), failed: failedOf(samples) };
 }
 
 /** Reads the text format of Prometheus, as far as the gateway writes it. */
@@ -63,10 +65,29 @@ function timesOf(samples: readonly Sample[]): Times {
   return times;
 }
 
+const failedOf = (samples: readonly Sample[]): number =>
+  samples
+    .filter(({ name, labels: { route = '', status = '' } }) => {
+      return name === 'omp_http_request_duration_seconds_count' && !OWN.has(route) && status.startsWith('5');
+    })
+    .reduce((sum, { value }) => sum + value, 0);
+
 export const readingOf = ({ samples }: Snapshot, name: string, labels: Sample['labels'] = {}): number | undefined =>
   samples.find(
     (sample) => sample.name === name && Object.entries(labels).every(([label, of]) => sample.labels[label] === of),
   )?.value;
+
+/** The sum over all series of this name, such as those of several stores. */
+export const sumOfReadings = (
+  { samples }: Snapshot,
+  name: string,
+  labels: Sample['labels'] = {},
+): number | undefined => {
+  const found = samples.filter(
+    (sample) => sample.name === name && Object.entries(labels).every(([label, of]) => sample.labels[label] === of),
+  );
+  return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0);
+};
 
 /** The difference of two samples; requests by verb. */
 export const since = (before: Times, now: Times): Times =>
@@ -100,3 +121,10 @@ export function quantile(histogram: Histogram, share: number): number | undefine
   }
   return from;
 }
+
+/** Whether the request searches, for a person or for a prompt. */
+export const isSearch = (verb: string): boolean => /\/(search|context)$/.test(verb);
+
+const ROUGH = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 2 });
+/** Seconds as milliseconds. */
+export const milliseconds = (seconds: number): string => `${ROUGH.format(1_000 * seconds)} ms`;

@@ -6,6 +6,8 @@ import { count, Marks, Time, Written } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
+import { NoUser } from './start.tsx';
+import { Empty, Title } from './ui.tsx';
 
 interface Parameters {
   readonly user?: string;
@@ -21,8 +23,8 @@ interface Parameters {
 export function Rollback({ user, since = '', until = '', key = '', anonymous = '' }: Parameters) {
   const { features } = useSession().capabilities;
   const [looks, setLooks] = useState(0);
-  if (!features.rollback) return <p class="empty">This backend cannot roll back.</p>;
-  if (user === undefined) return <p class="empty">Type the id of a user above.</p>;
+  if (!features.rollback) return <Empty icon="rollback" title="This backend cannot roll back" isPage />;
+  if (user === undefined) return <NoUser icon="rollback" title="Whose memories?" />;
   const query: RollbackQuery = {
     since,
     until: until || undefined,
@@ -30,11 +32,10 @@ export function Rollback({ user, since = '', until = '', key = '', anonymous = '
   };
   return (
     <div class="one" key={JSON.stringify([user, query, looks])}>
-      <h1 dir="auto">Roll back the memories of {user}</h1>
-      <p>
-        Undoes what was written in a time: a memory that was added is deleted, one that was changed gets the version
-        before. What somebody else has changed since stays as it is. Nothing happens before you have seen what would.
-      </p>
+      <Title
+        text={`Roll back the memories of ${user}`}
+        about="Undoes what was written in a time: a memory that was added is deleted, one that was changed gets the version before. What somebody else has changed since stays as it is. Nothing happens before you have seen what would."
+      />
       <What
         user={user}
         since={since}

@@ -1,9 +1,13 @@
-import { useState } from 'preact/hooks';
-import { type Explanation, groupResults, type SearchResult } from '../../clients/typescript/src/index.ts';
-import { Marks, Written } from './format.tsx';
+import { groupResults, type SearchResult } from '../../clients/typescript/src/index.ts';
+import { Chips, Marks, Written } from './format.tsx';
+import { Icon } from './icon.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
+import { Prompt } from './prompt.tsx';
 import { go, href } from './route.ts';
+import { Marked, Parts } from './score.tsx';
 import { useSession } from './session.ts';
+import { NoUser } from './start.tsx';
+import { Empty, Title } from './ui.tsx';
 
 interface Parameters {
   readonly user?: string;
@@ -49,18 +53,22 @@ export function SearchLab({ user, q = '', limit = '10', budget = '500', ...rest 
     const given = new FormData(event.currentTarget as HTMLFormElement);
     go('search', { ...parameters, ...(Object.fromEntries(given) as Record<string, string>) });
   };
-  if (!verbs.includes('search')) return <p class="empty">This backend cannot search.</p>;
+  if (!verbs.includes('search')) return <Empty icon="search" title="This backend cannot search" isPage />;
+  if (user === undefined) return <NoUser icon="search" title="What would a model be told?" />;
   const parts = features.explain && data?.results[0]?.explanation;
   const orders = (['score', 'cosine', 'coverage'] as const).filter(
     (order) => order === 'score' || (parts && parts.cosine !== null && parts.coverage !== null),
   );
   return (
     <>
-      <h1>Search {user === undefined ? '' : `the memories of ${user}`}</h1>
+      <Title
+        text={`Context lab of ${user}`}
+        about="What a model gets for a query, why it gets that, and what it does not get."
+      />
       <form class="filters" key={JSON.stringify(parameters)} onSubmit={submit}>
-        <label class="wide">
+        <label class="whole">
           Query
-          <input type="search" name="q" defaultValue={q} required />
+          <input type="search" name="q" defaultValue={q} required placeholder="What a person asks an assistant" />
         </label>
         {features.scopes !== 'none' && (
           <label>
@@ -84,14 +92,31 @@ export function SearchLab({ user, q = '', limit = '10', budget = '500', ...rest 
             <option value="false">left out</option>
           </select>
         </label>
-        <button type="submit" class="main" disabled={user === undefined}>
+        <button type="submit" class="main">
+          <Icon name="find" />
           Search
         </button>
       </form>
-      {user === undefined && <p class="empty">Type the id of a user above.</p>}
+      {q === '' && (
+        <Empty icon="search" title="Ask something">
+          <p>The page shows the block that an assistant would get, line by line, with the memories behind it.</p>
+        </Empty>
+      )}
       {error !== undefined && <Failure error={error} retry={reload} />}
       <Missing from={data} />
-      {data?.results.length === 0 && <p class="empty">Nothing is found. A lower score or no scope finds more.</p>}
+      {data?.results.length === 0 && (
+        <Empty icon="search" title="Nothing is found">
+          <p>A lower score or no scope finds more.</p>
+        </Empty>
+      )}
+      {asked && verbs.includes('context') && (
+        <Prompt
+          query={query}
+          results={data?.results ?? []}
+          budget={Number(budget)}
+          onBudget={(chosen) => go('search', { ...parameters, budget: chosen })}
+        />
+      )}
       {data && data.results.length > 0 && (
         <div class="orders">
           {orders.map((order) => (
@@ -102,15 +127,8 @@ export function SearchLab({ user, q = '', limit = '10', budget = '500', ...rest 
           ))}
         </div>
       )}
-      {orders.length > 1 && <p>The orders by meaning and by words are of the {most} best by score.</p>}
-      {data && !features.explain && <p>This backend does not tell the parts of a score.</p>}
-      {asked && verbs.includes('context') && (
-        <Prompt
-          query={query}
-          budget={Number(budget)}
-          onBudget={(chosen) => go('search', { ...parameters, budget: chosen })}
-        />
-      )}
+      {orders.length > 1 && <p class="soft">The orders by meaning and by words are of the {most} best by score.</p>}
+      {data && !features.explain && <p class="soft">This backend does not tell the parts of a score.</p>}
     </>
   );
 }
@@ -159,93 +177,10 @@ function Result({ result: { memory, explanation }, value }: { result: SearchResu
       </a>
       <small>
         <Marks memory={memory} />
-        {memory.scope && <span class="scope">{memory.scope}</span>}
+        <Chips memory={memory} to={(changed) => href('memories', { user: memory.user_id, ...changed })} />
         <Written memory={memory} />
         {explanation && <Parts {...explanation} />}
       </small>
     </li>
-  );
-}
-
-function Parts({ cosine, coverage, weights, store, store_weight = 1 }: Explanation) {
-  const sum = [
-    ...(cosine === null ? [] : [`${weights.vector} × meaning ${cosine.toFixed(3)}`]),
-    ...(coverage === null ? [] : [`${weights.keyword} × words ${coverage.toFixed(3)}`]),
-  ].join(' + ');
-  return (
-    <>
-      {store && <span class="mark">{store}</span>}
-      <span class="parts">{store_weight === 1 ? sum : `${store_weight} × (${sum})`}</span>
-    </>
-  );
-}
-
-/** Characters at the end of a word that may differ from the query's, such as a plural. */
-const ENDING = 3;
-
-/** The words of the text that the query has, in another form too. */
-function Marked({ text, terms }: { text: string; terms: readonly string[] }) {
-  const stems = terms.map((term) => {
-    const word = term.toLowerCase();
-    return word.slice(0, Math.max(3, word.length - ENDING));
-  });
-  return (
-    <>
-      {text.split(/(\p{L}[\p{L}\p{N}]*|\p{N}+)/u).map((word, n) =>
-        // Every second piece is a word.
-        n % 2 === 1 && stems.some((stem) => word.toLowerCase().startsWith(stem)) ? <mark key={n}>{word}</mark> : word,
-      )}
-    </>
-  );
-}
-
-interface PromptProps {
-  readonly query: {
-    readonly q: string;
-    readonly user_id: string;
-    readonly scope?: string | undefined;
-    readonly min_score?: number | undefined;
-    readonly untrusted?: boolean | undefined;
-  };
-  readonly budget: number;
-  readonly onBudget: (budget: string) => void;
-}
-
-/** `POST /context` for the same query. */
-function Prompt({ query: { q, ...query }, budget, onBudget }: PromptProps) {
-  const { client } = useSession();
-  const [chosen, setChosen] = useState(budget);
-  const { data, error } = useLoad(JSON.stringify([q, query, budget]), (signal) =>
-    client.context({ query: q, ...query, token_budget: budget }, { signal }),
-  );
-  return (
-    <section>
-      <h2>What a model gets</h2>
-      <label class="slider">
-        At most {chosen} tokens
-        <input
-          type="range"
-          min="50"
-          max="4000"
-          step="50"
-          value={chosen}
-          onInput={(event) => setChosen(Number(event.currentTarget.value))}
-          onChange={(event) => onBudget(event.currentTarget.value)}
-        />
-      </label>
-      {error !== undefined && <Failure error={error} />}
-      {data && (
-        <>
-          <Missing from={data} />
-          <p>
-            {data.token_count} tokens, {data.citations.length} {data.citations.length === 1 ? 'memory' : 'memories'}
-          </p>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-          <pre dir="auto" tabIndex={0}>
-            {data.text || '(nothing)'}
-          </pre>
-        </>
-      )}
-    </section>
   );
 }

@@ -37,11 +37,14 @@ export const createClient = (onUnauthorized: () => void): MemoryClient =>
     },
   });
 
+/** A text as one word of a shell. */
+export const quoted = (text: string): string => (/^[\w.@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
 /** A request for the command line, which does what a page cannot do yet. */
 export const curl = (method: string, path: string, body: object): string =>
   [
     `curl -X ${method} ${GATEWAY}${path}`,
     ...(storedKey() === undefined ? [] : ['-H "Authorization: Bearer $KEY"']),
     "-H 'Content-Type: application/json'",
-    `-d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`,
+    `-d ${quoted(JSON.stringify(body))}`,
   ].join(' \\\n  ');

@@ -15,7 +15,7 @@ interface ShownOnceProps {
 export function ShownOnce({ title, secret, what, onDone, children }: ShownOnceProps) {
   const focus = (section: HTMLElement | null) => section?.focus();
   return (
-    <section class="memory-form one" ref={focus} tabIndex={-1} aria-labelledby="shown-once">
+    <section class="panel" ref={focus} tabIndex={-1} aria-labelledby="shown-once">
       <h2 id="shown-once">{title}</h2>
       <p>
         <b>This is the only time it is shown</b>

@@ -1,79 +1,88 @@
-import { ScopeDeniedError } from '../../clients/typescript/src/index.ts';
+import { Copyable } from './copyable.tsx';
 import { count } from './format.tsx';
-import { Failure, useLoad } from './load.tsx';
-import { href } from './route.ts';
-import { curl, GATEWAY, storedKey, useSession } from './session.ts';
+import { Icon, type IconName } from './icon.tsx';
+import { href, useRoute } from './route.ts';
+import { curl, GATEWAY, quoted, storedKey, useSession } from './session.ts';
+import { Empty } from './ui.tsx';
+import { useUsers } from './user-picker.tsx';
 
-/** Users that are offered. */
-const OFFERED = 12;
-/** The user of the examples. */
-const EXAMPLE = 'ana';
-
-/** The page before a user is chosen: the users, or how to add the first one. */
-export function Start() {
-  const { client, capabilities } = useSession();
-  const { data, error, reload } = useLoad(capabilities.features.users ? '' : undefined, (signal) =>
-    client.users.list({ limit: OFFERED }, { signal }).page(),
-  );
+/** Of a page about one user, before one is chosen: the users there are. */
+export function NoUser({ icon, title }: { icon: IconName; title: string }) {
+  const { capabilities } = useSession();
+  const { page } = useRoute();
+  const { data } = useUsers('');
   const users = data?.items ?? [];
-  if (error instanceof ScopeDeniedError) return <NoReader />;
-  if (data && users.length === 0) {
-    return (
-      <div class="empty">
-        <h1>Nothing is remembered yet</h1>
-        <FirstSteps user={EXAMPLE} />
-      </div>
-    );
-  }
   return (
-    <div class="empty">
-      <h1>Whose memories?</h1>
+    <Empty icon={icon} title={title} isPage>
       <p>Type the id of a user above{users.length > 0 ? ', or choose one:' : '.'}</p>
-      {error !== undefined && <Failure error={error} retry={reload} />}
       {!capabilities.features.users && <p>This backend cannot list its users.</p>}
-      <ul>
-        {users.map(({ user_id, count: size }) => (
-          <li key={user_id}>
-            <a href={href('memories', { user: user_id })} dir="auto">
-              {user_id}
-            </a>{' '}
-            {count(size)}
-          </li>
+      <div class="chips">
+        {users.map(({ user_id: user, count: size }) => (
+          <a key={user} class="chip" href={href(page, { user })} dir="auto">
+            {user} <small>{count(size)}</small>
+          </a>
         ))}
-      </ul>
+      </div>
       {data?.next_cursor && <a href={href('users')}>All users</a>}
-    </div>
+    </Empty>
   );
 }
 
 /** The page of a key without a grant to read, such as one that only manages keys. */
-const NoReader = () => (
-  <div class="empty">
-    <h1>This key reads no memories</h1>
+export const NoReader = () => (
+  <Empty icon="keys" title="This key reads no memories" isPage>
     <p>
       With the grant <code>admin:*</code> it <a href={href('keys')}>manages keys</a>. To read memories here, choose
-      “Forget key” above and give a key that has a grant such as <code>read:*</code>.
+      “Forget key” in the navigation and give a key that has a grant such as <code>read:*</code>.
     </p>
-  </div>
+  </Empty>
 );
 
 /** Three ways to fill a store. */
 export function FirstSteps({ user }: { user: string }) {
   const { capabilities } = useSession();
   if (!capabilities.verbs.includes('add')) return <p>This gateway only reads: another application fills its store.</p>;
-  const header = storedKey() === undefined ? '' : ' --header "Authorization: Bearer $KEY"';
+  const isOpen = storedKey() === undefined;
+  const header = isOpen ? '' : ' --header "Authorization: Bearer $KEY"';
+  const environment = isOpen ? '' : 'OMP_KEY=$KEY ';
+  const name = encodeURIComponent(user);
+  const steps = [
+    {
+      icon: 'terminal',
+      title: 'From your application',
+      about: 'One request stores one fact. There are clients for TypeScript and Python too.',
+      command: curl('POST', 'memories', { user_id: user, content: 'prefers tea to coffee' }),
+    },
+    {
+      icon: 'bot',
+      title: 'From an assistant',
+      about: 'Any client of the Model Context Protocol can remember and recall. For Claude Code:',
+      command: `claude mcp add --transport http memory ${GATEWAY}mcp/${name}${header}`,
+    },
+    {
+      icon: 'rollback',
+      title: 'From your own past',
+      about: 'Your sessions with Claude Code, Codex or Gemini CLI become memories; secrets are masked.',
+      command: `${environment}omp-gateway import --format claude-code --user ${quoted(user)} --to ${GATEWAY.slice(0, -1)}`,
+    },
+  ] as const;
   return (
     <>
-      <p>Three ways to change that.</p>
-      <h2>By hand</h2>
       <p>
-        <a href={href('memories', { user })}>Open {user}</a> and press Add.
+        Three ways to change that, or <a href={href('memories', { user })}>open {user}</a> and add one by hand.
       </p>
-      <h2>From your application</h2>
-      <pre>{curl('POST', 'memories', { user_id: user, content: 'prefers tea to coffee' })}</pre>
-      <h2>From an assistant</h2>
-      <p>Any client of the Model Context Protocol can remember and recall. For Claude Code:</p>
-      <pre>{`claude mcp add --transport http memory ${GATEWAY}mcp/${encodeURIComponent(user)}${header}`}</pre>
+      <div class="steps">
+        {steps.map(({ icon, title, about, command }) => (
+          <section key={title} class="panel">
+            <h3>
+              <Icon name={icon} />
+              {title}
+            </h3>
+            <p>{about}</p>
+            <Copyable text={command} what={`the command: ${title}`} />
+          </section>
+        ))}
+      </div>
     </>
   );
 }

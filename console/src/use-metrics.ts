@@ -7,6 +7,7 @@ export interface Interval {
   readonly at: number;
   readonly seconds: number;
   readonly times: Times;
+  readonly failed: number;
 }
 
 export interface Metrics {
@@ -36,6 +37,7 @@ export function useMetrics(): Metrics {
           at: now.at,
           seconds: (now.at - before.at) / 1_000,
           times: since(before.times, now.times),
+          failed: now.failed - before.failed,
         };
         setMetrics(({ intervals }) => ({
           now,

@@ -2,10 +2,11 @@ import { useState } from 'preact/hooks';
 import type { Stats, User } from '../../clients/typescript/src/index.ts';
 import { Bars } from './chart.tsx';
 import { Confirmation } from './confirmation.tsx';
-import { count, Time } from './format.tsx';
+import { count, counted, Time } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { href } from './route.ts';
 import { useSession } from './session.ts';
+import { type Column, Empty, Table, Title } from './ui.tsx';
 
 const PAGE = 100;
 
@@ -16,11 +17,13 @@ export function Users({ user }: { user?: string }) {
   return capabilities.features.users ? (
     <AllUsers />
   ) : (
-    <p class="empty">This backend cannot list its users. Type the id of one above.</p>
+    <Empty icon="users" title="This backend cannot list its users" isPage>
+      <p>Type the id of one above.</p>
+    </Empty>
   );
 }
 
-const NoStats = () => <p class="empty">This backend cannot count the memories of a user.</p>;
+const NoStats = () => <Empty icon="users" title="This backend cannot count the memories of a user" isPage />;
 
 function AllUsers() {
   const { client } = useSession();
@@ -33,38 +36,17 @@ function AllUsers() {
   });
   return (
     <>
-      <h1>Users</h1>
+      <Title text="Users" about="Everybody about whom this key may read memories." />
       {error !== undefined && <Failure error={error} retry={reload} />}
       <Missing from={data} />
-      {users.length === 0 && data && <p class="empty">Nobody has memories that this key may read.</p>}
-      {users.length > 0 && (
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th>User</th>
-                <th>Memories</th>
-                <th>Last change</th>
-              </tr>
-            </thead>
-            <tbody>
-              {users.map((one) => (
-                <tr key={one.user_id}>
-                  <td>
-                    <a href={href('users', { user: one.user_id })} dir="auto">
-                      {one.user_id}
-                    </a>
-                  </td>
-                  <td>{count(one.count)}</td>
-                  <td>
-                    <Time of={one.last_write} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+      {users.length === 0 && data && (
+        <Empty icon="users" title="Nobody has memories that this key may read">
+          <p>
+            The <a href={href('overview')}>overview</a> has three ways to add some.
+          </p>
+        </Empty>
       )}
+      {users.length > 0 && <Table label="Users" rows={users} columns={COLUMNS} />}
       {data?.next_cursor && (
         <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>
           More
@@ -74,6 +56,21 @@ function AllUsers() {
   );
 }
 
+const COLUMNS: readonly Column<User>[] = [
+  {
+    name: 'User',
+    cell: ({ user_id: user }) => (
+      <a href={href('users', { user })} dir="auto">
+        {user}
+      </a>
+    ),
+    by: ({ user_id }) => user_id,
+  },
+  { name: 'Memories', cell: ({ count: size }) => count(size), by: ({ count: size }) => size, isNumber: true },
+  { name: 'Last change', cell: ({ last_write }) => <Time of={last_write} />, by: ({ last_write }) => last_write },
+  { name: '', cell: ({ user_id: user }) => <a href={href('memories', { user })}>Memories</a> },
+];
+
 function OneUser({ user }: { user: string }) {
   const { client, capabilities } = useSession();
   const { data: stats, error, reload } = useLoad(user, (signal) => client.users.stats(user, { signal }));
@@ -81,37 +78,19 @@ function OneUser({ user }: { user: string }) {
   if (!stats) return <p class="empty">Counting…</p>;
   return (
     <>
-      <p>
-        <a href={href('users')}>← Users</a>
-      </p>
-      <h1 dir="auto">{user}</h1>
+      <Title
+        text={user}
+        about={
+          <>
+            First memory <Time of={stats.oldest} />, last change <Time of={stats.last_write} />.
+          </>
+        }
+      >
+        <a class="button main" href={href('memories', { user })}>
+          {counted(stats.count, 'memory', 'memories')}
+        </a>
+      </Title>
       <Missing from={stats} />
-      <dl>
-        <div>
-          <dt>Memories</dt>
-          <dd>
-            <a href={href('memories', { user })}>{count(stats.count)}</a>
-          </dd>
-        </div>
-        <div>
-          <dt>Oldest</dt>
-          <dd>
-            <Time of={stats.oldest} />
-          </dd>
-        </div>
-        <div>
-          <dt>Newest</dt>
-          <dd>
-            <Time of={stats.newest} />
-          </dd>
-        </div>
-        <div>
-          <dt>Last change</dt>
-          <dd>
-            <Time of={stats.last_write} />
-          </dd>
-        </div>
-      </dl>
       <Growth created={stats.created} />
       <div class="orders">
         <Largest

@@ -129,7 +129,7 @@ function Version({ version: { version, memory, current }, before, isLast, onRest
   return (
     <li>
       <p>
-        <b>Version {version}</b> {current && <span class="mark">current</span>} <Time of={memory.updated_at} />{' '}
+        <b>Version {version}</b> {current && <span class="mark good">current</span>} <Time of={memory.updated_at} />{' '}
         <Written memory={memory} /> <Marks memory={memory} />
         {!current && onRestore && (
           <button type="button" onClick={() => onRestore(version)} aria-label={`Restore version ${version}`}>

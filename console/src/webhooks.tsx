@@ -8,12 +8,13 @@ import {
 } from '../../clients/typescript/src/index.ts';
 import { Confirmation } from './confirmation.tsx';
 import { Copyable } from './copyable.tsx';
-import { count, Time, Wide } from './format.tsx';
+import { count, Time } from './format.tsx';
 import { textIn, UsersField, usersIn } from './key-form.tsx';
 import { NotAdmin } from './keys.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { useSession } from './session.ts';
 import { ShownOnce } from './shown-once.tsx';
+import { Empty, Table, Title } from './ui.tsx';
 
 /** The webhooks of the gateway with their last deliveries, for a caller with `admin:*`. */
 export function Webhooks() {
@@ -42,12 +43,16 @@ export function Webhooks() {
   };
   return (
     <>
-      <h1>Webhooks</h1>
+      <Title text="Webhooks" about="Each change of a memory, sent to an address of yours, signed and in order." />
       {error !== undefined && <Failure error={error} retry={reload} />}
       {failure !== undefined && <Failure error={failure} />}
       {secret ? <Secret secret={secret} onDone={() => setSecret(undefined)} /> : data && <Form onCreated={made} />}
       <p role="status">{told}</p>
-      {data?.items.length === 0 && <p class="empty">There is no webhook.</p>}
+      {data?.items.length === 0 && (
+        <Empty icon="webhooks" title="There is no webhook">
+          <p>Create one above. The next change is the first that is sent.</p>
+        </Empty>
+      )}
       {data?.items.map((webhook) => (
         <One key={webhook.id} webhook={webhook} run={run} onRotated={made} />
       ))}
@@ -61,14 +66,13 @@ export function Webhooks() {
 }
 
 const NotSupported = () => (
-  <div class="empty">
-    <h1>Webhooks</h1>
+  <Empty icon="webhooks" title="This gateway sends no changes" isPage>
     <p>
-      This gateway sends no changes. Webhooks need the gateway's own tables in Postgres, the audit log, and a secret
-      that encrypts theirs, as <code>OMP_WEBHOOK_SECRET</code>:
+      Webhooks need the gateway's own tables in Postgres, the audit log, and a secret that encrypts theirs, as{' '}
+      <code>OMP_WEBHOOK_SECRET</code>:
     </p>
     <Copyable text="openssl rand -base64 32" what="the command" />
-  </div>
+  </Empty>
 );
 
 const Secret = ({ secret, onDone }: { secret: string; onDone: () => void }) => (
@@ -103,7 +107,7 @@ function Form({ onCreated }: { onCreated: (webhook: WebhookWithSecret) => void }
     }
   };
   return (
-    <form class="memory-form one" onSubmit={submit} aria-labelledby="new-webhook">
+    <form class="panel" onSubmit={submit} aria-labelledby="new-webhook">
       <h2 id="new-webhook">New webhook</h2>
       <div class="fields">
         <label>
@@ -163,9 +167,9 @@ function One({ webhook, run, onRotated }: OneProps) {
     });
   const remove = () => void run(() => client.webhooks.delete(id).then(() => `${url} is deleted.`));
   return (
-    <section aria-labelledby={id}>
+    <section class="panel" aria-labelledby={id}>
       <h2 id={id}>
-        <span class="address">{url}</span> <span class={`mark ${works ? '' : 'bad'}`}>{STATES[state]}</span>
+        <span class="address">{url}</span> <span class={`mark ${works ? 'good' : 'bad'}`}>{STATES[state]}</span>
       </h2>
       <p>
         Users: <span dir="auto">{users?.join(', ') ?? 'all'}</span> · scopes: <code>{scope ?? 'all'}</code> · actions:{' '}
@@ -205,34 +209,26 @@ function One({ webhook, run, onRotated }: OneProps) {
   );
 }
 
+type Delivery = Webhook['deliveries'][number];
+
+const DELIVERIES = [
+  { name: 'Time', cell: ({ at }: Delivery) => <Time of={at} />, by: ({ at }: Delivery) => at },
+  { name: 'Event', cell: ({ type }: Delivery) => type, by: ({ type }: Delivery) => type },
+  {
+    name: 'Outcome',
+    cell: ({ outcome }: Delivery) => <span class={`mark ${outcome === 'delivered' ? 'good' : 'bad'}`}>{outcome}</span>,
+    by: ({ outcome }: Delivery) => outcome,
+  },
+  { name: 'Status', cell: ({ status }: Delivery) => status ?? '–', by: ({ status }: Delivery) => status },
+  {
+    name: 'Milliseconds',
+    cell: ({ milliseconds }: Delivery) => count(milliseconds),
+    by: ({ milliseconds }: Delivery) => milliseconds,
+    isNumber: true,
+  },
+  { name: 'Id', cell: ({ id }: Delivery) => <code>{id}</code> },
+];
+
 const Deliveries = ({ url, deliveries }: Webhook) => (
-  <Wide label={`Last deliveries to ${url}`}>
-    <table>
-      <thead>
-        <tr>
-          {['Time', 'Event', 'Outcome', 'Status', 'Milliseconds', 'Id'].map((head) => (
-            <th key={head}>{head}</th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {deliveries.map(({ id, at, type, outcome, status, milliseconds }) => (
-          <tr key={id + at}>
-            <td>
-              <Time of={at} />
-            </td>
-            <td>{type}</td>
-            <td>
-              <span class={`mark ${outcome === 'delivered' ? '' : 'bad'}`}>{outcome}</span>
-            </td>
-            <td>{status ?? '–'}</td>
-            <td>{count(milliseconds)}</td>
-            <td>
-              <code>{id}</code>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </Wide>
+  <Table label={`Last deliveries to ${url}`} rows={deliveries} columns={DELIVERIES} />
 );

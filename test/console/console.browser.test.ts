@@ -1,4 +1,6 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { Locator } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { gate } from '../embedding/observed-embedder.ts';
@@ -6,7 +8,7 @@ import { hasChromium } from '../support/chromium.ts';
 import { closedTo } from '../support/closed.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { serverForTest } from '../support/server.ts';
-import { ana, rows, useConsole, useKey } from './browser.ts';
+import { ana, expectAccessible, rows, useConsole, useKey } from './browser.ts';
 
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> שלום 👩‍👩‍👧';
 
@@ -33,8 +35,9 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     expect(await page.locator('pre').allTextContents()).toEqual([
       expect.stringMatching(/^curl -X POST http:.*\/memories /),
       `claude mcp add --transport http memory ${url}/mcp/ana`,
+      `omp-gateway import --format claude-code --user ana --to ${url}`,
     ]);
-    await page.getByRole('link', { name: 'Open ana' }).click();
+    await page.getByRole('link', { name: 'open ana' }).click();
     await expect.poll(() => page.locator('.empty h2').first().textContent()).toMatch(/about ana yet/);
     await ana('tea')({ client });
     await page.goto(`${url}/console/#/memories`);
@@ -44,8 +47,8 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
 
   it('adds, changes and deletes, with the keyboard', async () => {
     const { page, client, troubles } = await open('#/memories?user=ana', {}, ana('first', 'second'));
-    await page.getByRole('button', { name: 'Add', exact: true }).click();
-    const form = page.locator('.memory-form');
+    await page.getByRole('button', { name: 'Add memory' }).click();
+    const form = page.locator('form.panel');
     await form.getByLabel('Text').fill('likes oolong');
     await form.getByRole('button', { name: 'Add' }).click();
     await expect.poll(() => rows(page).count()).toBe(3);
@@ -70,9 +73,11 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     expect(troubles).toEqual([]);
   });
 
-  it('keeps a deletion waiting on another page, where it can be undone', async () => {
+  /** The page of one memory of ana, on which time stands still. */
+  const openStopped = async () => {
     const { page, client } = await open('#/memories?user=ana', {}, ana('tea'));
-    await expect.poll(() => rows(page).count()).toBe(1);
+    await rows(page).first().click();
+    await page.locator('.content').waitFor();
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
     /** The page draws and runs its effects only while its clock moves. */
@@ -83,23 +88,24 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
       });
     const left = async () => (await client.list({ user_id: 'ana' })).items.length;
     const notice = page.locator('.notice');
-    await rows(page).first().focus();
-    await page.keyboard.press('Delete');
-    await shown(notice).toContain('One memory');
-    await page.getByRole('link', { name: 'Keys' }).click();
-    await shown(page.locator('h1')).toBe('Keys');
-    expect(await notice.textContent()).toContain('One memory');
-    expect(await left()).toBe(1);
-    await page.getByRole('button', { name: 'Undo' }).click();
-    await page.clock.runFor(60_000);
-    expect(await left()).toBe(1);
-    await page.getByRole('link', { name: 'Memories' }).click();
-    await shown(rows(page).first()).toBe('tea');
-    await rows(page).first().click();
-    await shown(page.locator('.content')).toBe('tea');
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
-    await page.getByRole('link', { name: 'Keys' }).click();
-    await shown(page.locator('h1')).toBe('Keys');
+    await shown(notice).toContain('“tea” of ana will be deleted');
+    await page.getByRole('link', { name: 'Users' }).click();
+    await shown(page.locator('h1')).toBe('ana');
+    expect(await notice.textContent()).toContain('“tea” of ana will be deleted');
+    expect(await left()).toBe(1);
+    return { page, shown, left, notice };
+  };
+
+  it('keeps a deletion waiting on another page, where it can be undone', async () => {
+    const { page, left } = await openStopped();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.clock.runFor(10_000);
+    expect(await left()).toBe(1);
+  });
+
+  it('deletes on another page when the time has passed', async () => {
+    const { page, shown, left, notice } = await openStopped();
     await page.clock.runFor(10_000);
     await expect.poll(left).toBe(0);
     await shown(notice).toBe('');
@@ -119,7 +125,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.keyboard.press('Delete');
     goOn();
     await expect.poll(() => rows(page).allTextContents()).toEqual(['first']);
-    expect(await page.locator('.notice').textContent()).toContain('One memory will be deleted');
+    expect(await page.locator('.notice').textContent()).toContain('“first” of ana will be deleted');
     await page.getByRole('button', { name: 'Undo' }).click();
     expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['first']);
   });
@@ -159,7 +165,8 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     expect(await page.locator('.toolbar output').first().textContent()).toBe('600 of 600');
     expect(await rows(page).count()).toBeLessThan(60);
     const download = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'as CSV' }).click();
+    await page.getByRole('button', { name: 'Save the list' }).click();
+    await page.getByRole('button', { name: 'Save all as CSV' }).click();
     const lines = (await readFile(await (await download).path(), 'utf8')).trim().split('\r\n');
     expect(lines).toHaveLength(601);
     // No formula for a spreadsheet.
@@ -170,6 +177,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     const { page, client } = await open('#/memories?user=ana', {}, ana('green tea'));
     await client.add({ user_id: 'ana', content: 'black coffee', scope: 'home' });
     await page.reload();
+    await page.getByRole('button', { name: 'Filters' }).click();
     await page.getByRole('button', { name: /^home/ }).click();
     await expect.poll(() => rows(page).allTextContents()).toEqual(['black coffee']);
     await page.getByRole('link', { name: 'Clear' }).click();
@@ -238,17 +246,84 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await expect.poll(() => page.locator('h1').textContent()).toBe('This key reads no memories');
     expect(await page.locator('.failure').count()).toBe(0);
     await page.getByRole('link', { name: 'manages keys' }).click();
-    await expect.poll(() => page.locator('h1').textContent()).toBe('Keys');
+    await expect.poll(() => page.locator('h1').textContent()).toBe('This backend stores no keys');
   });
 
   it('shows what the key may not do, with the id of the request', async () => {
     const callers = knownCallers();
     const { authorization = '' } = callers.admit({ users: ['ana'], grants: ['read:*'] });
-    const { page } = await open('#/memories', { authenticator: callers.authenticator });
+    const { page } = await open('#/memories?user=bob', { authenticator: callers.authenticator });
     await useKey(page, authorization.slice('Bearer '.length));
-    await page.getByLabel('User').fill('bob');
-    await page.keyboard.press('Enter');
     await expect.poll(() => page.locator('.failure').first().textContent()).toMatch(/permission.*Request [\w-]+/);
+  });
+
+  it('opens a user that exists by the beginning of the id, and a new one only by a choice of its own', async () => {
+    const { page } = await open('#/memories', {}, async ({ client }) => {
+      for (const user_id of ['dmitri', 'doris']) await client.add({ user_id, content: 'tea' });
+    });
+    const user = page.getByRole('combobox', { name: 'User' });
+    await user.fill('dmi');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.url()).toMatch(/#\/memories\?user=dmitri$/);
+    await expect.poll(() => user.inputValue()).toBe('dmitri');
+    await user.fill('nobody');
+    await page.getByRole('option', { name: 'New user' }).waitFor();
+    await page.keyboard.press('Enter');
+    expect(page.url()).toMatch(/user=dmitri$/);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.url()).toMatch(/user=nobody$/);
+    await expect.poll(() => page.locator('h2').first().textContent()).not.toBe('');
+  });
+
+  it('goes to pages, users and searches by Ctrl-K, and shows the keys by ?', async () => {
+    const { page, troubles } = await open('', {}, ana('green tea', 'black coffee'));
+    await page.locator('.tile').first().waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('heal');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('h1').textContent()).toBe('Health');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('an');
+    await page.getByRole('option', { name: 'ana' }).waitFor();
+    await expectAccessible(page, 'the palette');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => rows(page).count()).toBe(2);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('coffee');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => rows(page).allTextContents()).toEqual(['black coffee']);
+    await rows(page).first().focus();
+    await page.keyboard.press('?');
+    await page.getByRole('heading', { name: 'Keys' }).waitFor();
+    await expectAccessible(page, 'the keys');
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
+    expect(troubles).toEqual([]);
+  });
+
+  it('lets each of several deletions wait for itself, and undoes one of them', async () => {
+    const { page, client } = await open('#/memories?user=ana', {}, ana('first', 'second', 'third'));
+    for (const name of ['third', 'second']) {
+      await rows(page).filter({ hasText: name }).focus();
+      await page.keyboard.press('Delete');
+    }
+    const waiting = page.locator('.notice > p');
+    await expect.poll(() => waiting.count()).toBe(2);
+    await waiting.filter({ hasText: '“second”' }).getByRole('button', { name: 'Undo' }).click();
+    await waiting.filter({ hasText: '“third”' }).getByRole('button', { name: 'Delete now' }).click();
+    await expect.poll(() => rows(page).allTextContents()).toEqual(['second', 'first']);
+    expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['second', 'first']);
+    expect(await waiting.count()).toBe(0);
+  });
+
+  it('is at most 60 kB, gzipped', async () => {
+    const folder = join(import.meta.dirname, '../../assets/console');
+    const names = await readdir(folder, { recursive: true });
+    const files = await Promise.all(
+      names.filter((name) => /\.(html|js|css|svg)$/.test(name)).map((name) => readFile(join(folder, name))),
+    );
+    expect(files.reduce((sum, file) => sum + gzipSync(file).length, 0)).toBeLessThan(60_000);
   });
 
   it('is absent if it is off, and the root leads to the documentation', async () => {

@@ -36,7 +36,7 @@ describe.skipIf(!hasChromium)('the health page of the console', () => {
     await expect.poll(() => row('POST /memories').locator('td').first().textContent()).toBe('3');
     expect((await row('POST /memories').locator('td').allTextContents()).join()).toMatch(/^3,[\d.,]+ ms,[\d.,]+ ms,4$/);
     await page.getByLabel('Which').selectOption('POST /memories');
-    await expect.poll(() => page.locator('.axis').nth(1).textContent()).toMatch(/99 % within: [\d.,]+ ms/);
+    await expect.poll(() => page.locator('.series').nth(1).textContent()).toMatch(/99 % within: [\d.,]+ ms/);
     // Its own looks are no load.
     expect(await row('GET /metrics').count()).toBe(0);
     for (const [colorScheme, width] of LOOKS) {

@@ -33,6 +33,7 @@ describe.skipIf(!hasChromium)('the console of a gateway with several stores', ()
   it('[Decision 48] shows mounts in the tree of scopes, the store of a hit, and what each store can do', async () => {
     const { page, troubles, url } = await openConsole('#/memories?user=ana', { provider: subject.provider });
     await expect.poll(() => rows(page).count()).toBe(2);
+    await page.getByRole('button', { name: 'Filters' }).click();
     expect(await page.locator('.tree .mark').allTextContents()).toEqual(['crm', 'handbook']);
     expect(await page.locator('.missing').count()).toBe(0);
     await page.goto(`${url}/console/#/search?user=ana&q=tea`);

@@ -35,29 +35,30 @@ describe.skipIf(!hasChromium)('every page of the console', () => {
   });
   afterAll(() => subject?.close());
 
-  it.each(LOOKS)('is accessible and fits, %s at %d pixels', async (colorScheme, width) => {
-    const { page, url, troubles } = await open('', { provider: subject.provider });
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await page.setViewportSize({ width, height: 800 });
-    for (const [name, hash] of Object.entries({
-      memories: 'memories?user=ana',
-      start: 'memories',
-      search: 'search?user=ana&q=when+does+the+dog+need+the+rabies+shot',
-      memory: `memory?id=${id}`,
-      users: 'users',
-      user: 'users?user=ana',
-      map: 'map?user=ana',
-      audit: 'audit?user=ana',
-      health: 'health',
-    })) {
-      await page.goto(`${url}/console/#/${hash}`);
-      await page.waitForLoadState('networkidle');
+  const pages = [
+    ['overview', () => 'overview'],
+    ['memories', () => 'memories?user=ana'],
+    ['start', () => 'memories'],
+    ['search', () => 'search?user=ana&q=when+does+the+dog+need+the+rabies+shot'],
+    ['memory', () => `memory?id=${id}`],
+    ['users', () => 'users'],
+    ['user', () => 'users?user=ana'],
+    ['map', () => 'map?user=ana'],
+    ['audit', () => 'audit?user=ana'],
+    ['health', () => 'health'],
+  ] as const;
+  describe.each(LOOKS)('%s at %d pixels', (colorScheme, width) => {
+    it.each(pages)('is accessible and fits: %s', async (name, hash) => {
+      const { page, troubles } = await open(`#/${hash()}`, { provider: subject.provider });
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.setViewportSize({ width, height: 800 });
       await page.locator('h1').waitFor({ state: 'attached' });
-      await expect.poll(() => page.locator('main').textContent(), { message: hash }).not.toMatch(/…$/);
-      await expectAccessible(page, hash);
+      await expect.poll(() => page.locator('main').textContent()).not.toMatch(/…$/);
+      await expect.poll(() => page.locator('[aria-busy=true]').count()).toBe(0);
+      await expectAccessible(page, name);
       // With figures it stands in health.browser.test.ts.
       if (width === 1280 && name !== 'health') await takePicture(page, `${name}-${colorScheme}`);
-    }
-    expect(troubles).toEqual([]);
+      expect(troubles).toEqual([]);
+    });
   });
 });

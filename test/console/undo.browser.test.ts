@@ -222,11 +222,11 @@ describe.skipIf(!hasChromium)('what changed, who wrote it, and the way back', ()
       ({ id } = await client.add({ user_id: 'ana', content: 'tea' }));
     });
     await page.goto(`${url}/console/#/memory?id=${id}&user=ana`);
-    await page.getByRole('heading', { name: 'Fields' }).waitFor();
+    await page.getByRole('button', { name: 'JSON' }).waitFor();
     expect(await page.getByRole('heading', { name: 'What changed' }).count()).toBe(0);
     expect(await page.getByRole('link', { name: 'Rollback' }).count()).toBe(0);
     await page.goto(`${url}/console/#/rollback?user=ana`);
-    await expect.poll(() => page.locator('main').textContent()).toBe('This backend cannot roll back.');
+    await expect.poll(() => page.locator('main').textContent()).toBe('This backend cannot roll back');
   });
 
   it.each(LOOKS)('is accessible and fits, %s at %d pixels', async (colorScheme, width) => {

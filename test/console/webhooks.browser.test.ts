@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('the page of webhooks', () => {
 
     await button(page, 'Delete').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-    await expect.poll(() => text(page)).toContain('There is no webhook.');
+    await expect.poll(() => text(page)).toContain('There is no webhook');
     expect(troubles).toEqual([]);
   });
 
