@@ -67,7 +67,7 @@ describe('[Decision 49] a store that fails', () => {
     const source = { source: { ref: 'talk' } };
     const talk = async (scope: string | null) => {
       await add(`tea ${scope}`, scope, source);
-      return (await add('green', scope, source)).id;
+      return (await add(`green ${scope}`, scope, source)).id;
     };
     const [own, mounted, unable] = [await talk(null), await talk('docs/handbook/a'), await talk('crm/a')];
     const query = { user_id, query: 'tea', min_score: 0.001, explain: true };

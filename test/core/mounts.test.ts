@@ -240,7 +240,8 @@ describe('[Decision 49] a search over several stores', () => {
       hits.filter(({ score }) => score >= 0.6).length,
     );
     const { citations } = await client.context({ user_id, query: 'green tea' });
-    expect(citations.map(({ score }) => score)).toEqual(hits.map(({ score }) => score));
+    const distinct = await client.search({ user_id, q: 'green tea', distinct: 'true' });
+    expect(citations.map(({ score }) => score)).toEqual(distinct.map(({ score }) => score));
   });
 
   it('embeds the query once for each embedder, also for several users', async () => {
