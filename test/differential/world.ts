@@ -320,6 +320,13 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
           found.push(...items);
           cursor = next_cursor;
         }
+        // Its answer shows what was there before; `updates` counts what is there now.
+        const { ask, byId } = silent[0] as Client;
+        for (const { action, id } of found) {
+          if (dry_run || action !== 'restore' || id === null) continue;
+          const { status, body } = await ask(byId(id));
+          if (status === 200) neutral(body as WireMemory);
+        }
         // Each store has its order, and one without an audit log does not know what was deleted.
         const value = found
           .filter(({ action }) => action !== 'deleted')
