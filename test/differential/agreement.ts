@@ -54,18 +54,22 @@ export const expectAgreement = async (
   }
 };
 
+type Asked = Extract<Operation, { readonly do: 'search' | 'context' }>;
+
 /**
  * What the store should find, best first. A backend that knows no scopes counts the rarity of terms over all the user's
  * memories, also for a caller who may see only some (Decision 21): there it is what that caller may see,
  * scored as for somebody who sees everything. `same`: whether that is what the model answered.
  */
 const truthOf = async (
-  { by, user, others = [] }: { readonly by: number; readonly user: number; readonly others?: readonly number[] },
+  { by, user, others = [], since, until }: Asked,
   query: { readonly q: string; readonly scope?: string },
   { model, other }: Worlds,
 ): Promise<{ truth: readonly RankedHit[]; same: boolean }> => {
   const ranking = async (caller: number) => {
-    const rankings = [...new Set([user, ...others])].map((one) => model.ranking(caller, one, query));
+    const rankings = [...new Set([user, ...others])].map((one) =>
+      model.ranking(caller, one, { ...query, since, until }),
+    );
     return (await Promise.all(rankings)).flat().sort((a, b) => b.score - a.score || b.record - a.record);
   };
   const visible = await ranking(by);

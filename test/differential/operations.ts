@@ -379,11 +379,11 @@ export const changes = (wanted: Operation): boolean =>
 
 /** For stores that know no idempotency keys, ETags or origins, or cannot search by time. Nothing is left that `again` could repeat. */
 export const within = (
-  wanted: Operation,
+  drawn: Operation,
   { once = false, etags = false, origins = false, times = false } = {},
 ): Operation => {
-  if (!times && (wanted.do === 'search' || wanted.do === 'context') && (wanted.since || wanted.until))
-    return { ...wanted, since: null, until: null };
+  const searches = drawn.do === 'search' || drawn.do === 'context';
+  const wanted: Operation = searches && !times ? { ...drawn, since: null, until: null } : drawn;
   if (!origins && 'query' in wanted) return { ...wanted, query: withoutWritten(wanted.query) } as Operation;
   if (!origins && wanted.do === 'context') return { ...wanted, fields: withoutWritten(wanted.fields) };
   if (!once && 'key' in wanted) {

@@ -76,6 +76,13 @@ const rollbacksSorted = <Entry extends { readonly action: string }>(
   return sorted;
 };
 
+interface RankingQuery {
+  readonly q: string;
+  readonly scope?: string;
+  readonly since: Bound;
+  readonly until: Bound;
+}
+
 /** An answer in terms that mean the same in every store: records by number, no ids, no times. */
 export interface Answer {
   readonly status: number;
@@ -110,7 +117,7 @@ export interface World {
   /** The scope that a record had when it was added; undefined: there is no record. */
   scopeOf(record: number): string | null | undefined;
   /** Every memory of the user that the query can find for this caller, ranked and explained. Leaves no trace in the audit log. */
-  ranking(by: number, user: number, query: { readonly q: string; readonly scope?: string }): Promise<RankedHit[]>;
+  ranking(by: number, user: number, query: RankingQuery): Promise<RankedHit[]>;
   /** Whether a change was made that was answered with a failure. If so, it counts as made from now on. */
   happened(change: Operation): Promise<boolean>;
   /** All memories of all users, as this client sees them. */
@@ -443,8 +450,10 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
     native: subject.capabilities.features.scopes === 'native',
     perform,
     scopeOf: (record) => (added.length === 0 ? undefined : (pick(record)?.scope ?? null)),
-    ranking: async (by, user, query) =>
-      ranked((await silent[by]?.search({ ...query, user_id: userOf(user), limit: 100, explain: 'true' })) ?? []),
+    ranking: async (by, user, query) => {
+      const wanted = { ...query, ...boundsOf(query), user_id: userOf(user), limit: 100, explain: 'true' };
+      return ranked((await silent[by]?.search(wanted)) ?? []);
+    },
     happened,
     contents: async (client) => {
       const pages = await Promise.all(users.map((user_id) => client.list({ user_id, limit: 500 })));
