@@ -30,7 +30,7 @@ interface Operation {
 
 /** The client's types of what an operation is given, and of what it answers. */
 const TYPES: Readonly<Record<string, readonly [request: string, response: string]>> = {
-  addMemory: ['NewMemory', 'Memory'],
+  addMemory: ['NewMemory', 'AddedMemory'],
   addMemories: ['{ memories: NewMemory[] }', '{ results: BatchResult[] }'],
   listMemories: ['ListQuery', 'Page<Memory> & LeftOut'],
   searchMemories: ['SearchQuery', 'SearchResults'],
@@ -147,7 +147,7 @@ type Fits<Server, Client> = [Server] extends [Client]
 
 function requestOf({ parameters = [], requestBody }: Omit<Operation, 'operationId'>): Schema | undefined {
   const query = parameters.filter((parameter) => parameter.in === 'query');
-  if (query.length === 0) return bodyOf(requestBody);
+  if (requestBody || query.length === 0) return bodyOf(requestBody);
   const properties = Object.fromEntries(query.map(({ name, schema }) => [name, schema]));
   return { type: 'object', properties, required: query.flatMap(({ name, required }) => (required ? [name] : [])) };
 }
