@@ -116,9 +116,9 @@ async function inConversations(
   const anchors = anchorsOf(found, of);
   const near = anchors.length > 0 ? await conversations?.neighbours(anchors) : undefined;
   if (!near) return rankByConversation(found, [], of);
+  // A neighbour ends no hit: it may not be in the block itself.
   const isCurrent = currentAmong([...hits.map(({ memory }) => memory), ...near], currency);
-  const current = found.filter(({ memory }) => isCurrent(memory));
   // Times leave out nothing that the search found.
   const isKept = (hit: RankedHit) => hit.reasons.search !== null || counts(hit);
-  return rankByConversation(current, near.filter(isCurrent), of).filter(isKept).slice(0, MAX_CANDIDATES);
+  return rankByConversation(found, near.filter(isCurrent), of).filter(isKept).slice(0, MAX_CANDIDATES);
 }

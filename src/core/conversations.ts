@@ -76,7 +76,8 @@ interface Candidate extends RankedHit {
 /**
  * The hits and their neighbours, best first. Memories of conversations trade places by their strength: the strongest gets the best
  * score that one of them had, and so on. So a memory in no conversation keeps its score, and as many stand before it as before.
- * Neighbours that the search did not find lengthen the ranking: those beyond its last score get less, in proportion to their strength.
+ * Neighbours that the search did not find lengthen the ranking: those beyond its last place get less than the lowest of all scores, in
+ * proportion to their strength.
  */
 export function rankByConversation(
   hits: readonly SearchHit[],
@@ -104,9 +105,10 @@ export function rankByConversation(
     .flatMap((memories) => candidatesOf(memories, scores))
     .sort((a, b) => b.strength - a.strength || newestFirst(a.memory, b.memory));
   places.sort((a, b) => b - a);
-  const last = { score: places.at(-1) ?? 0, strength: candidates[places.length - 1]?.strength ?? 1 };
+  const lowest = hits.reduce((least, { score }) => Math.min(least, score), 1);
+  const last = candidates[places.length - 1]?.strength ?? 1;
   const ranked = candidates.map(({ memory, strength, reasons }, place): RankedHit => {
-    const score = places[place] ?? roundScore((last.score * strength) / last.strength);
+    const score = places[place] ?? roundScore((lowest * strength) / last);
     return { memory, score, reasons };
   });
   return others.length === 0 ? ranked : [...others, ...ranked].sort((a, b) => b.score - a.score);

@@ -1,5 +1,5 @@
 import type { Memory } from '#contract';
-import { saidAt } from './said.ts';
+import { isUnknown, saidAt } from './said.ts';
 
 /** A time that a text names, in milliseconds since 1970; `to` is exclusive. */
 export interface NamedTime {
@@ -64,7 +64,7 @@ function unitsAgo(unit: string, count: number, now: Date): NamedTime | undefined
   }
 }
 
-/** English forms. "May" and "march" are words too: alone, a month needs a word such as "in" before it. */
+/** English forms. "May" and "march" are words too: alone, a month needs a word such as "in" before it, without a capital also beside a day. */
 const FORMS: readonly (readonly [RegExp, (found: Groups, now: Date) => NamedTime | undefined])[] = [
   [
     /\b(?<year>(?:19|20)\d\d)-(?<m>0[1-9]|1[0-2])(?:-(?<day>\d\d))?\b/g,
@@ -72,15 +72,18 @@ const FORMS: readonly (readonly [RegExp, (found: Groups, now: Date) => NamedTime
   ],
   [
     /\b(?:(?<word>in|during|since|last|this|early|late) |(?<before>\d{1,2})(?:st|nd|rd|th)? (?:of )?)?(?<month>jan|january|feb|february|mar|march|apr|april|may|june?|july?|aug|august|sept?|september|oct|october|nov|november|dec|december)\b\.?(?: (?<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,? (?<year>(?:19|20)\d\d)\b)?/gi,
-    ({ word, before, after, ...rest }, now) =>
-      word || before || after || rest.year ? dated({ ...rest, day: before ?? after }, now) : undefined,
+    ({ word, before, after, ...rest }, now) => {
+      const { month = '', year } = rest;
+      const isVerb = /^(?:may|march)$/.test(month) && !year && !(word && word !== 'this');
+      return !isVerb && (word || before || after || year) ? dated({ ...rest, day: before ?? after }, now) : undefined;
+    },
   ],
   [
     /\b(?<season>spring|summer|autumn|fall|winter) (?:of )?(?<year>(?:19|20)\d\d)\b/gi,
     ({ season = '', year }) =>
       span(Number(year), 2 + 3 * SEASONS.indexOf(season.toLowerCase().replace('fall', 'autumn')), 1, A_SEASON),
   ],
-  [/\b(?:in|during|of|year) (?<year>(?:19|20)\d\d)\b/gi, ({ year }) => span(Number(year), 0, 1, A_YEAR)],
+  [/\b(?:in|during|year) (?<year>(?:19|20)\d\d)\b/gi, ({ year }) => span(Number(year), 0, 1, A_YEAR)],
   [/\b(?:today|tonight|this morning)\b/gi, (_, now) => daysAgo(0, now)],
   [/\b(?:yesterday|last night)\b/gi, (_, now) => daysAgo(1, now)],
   [
@@ -136,6 +139,7 @@ export const nearnessFactor =
   (times: readonly NamedTime[]) =>
   (memory: Memory): number => {
     const said = Date.parse(saidAt(memory));
+    if (isUnknown(said)) return 1;
     const nearness = times.map(({ from, to }) => {
       const distance = Math.max(0, from - said, said - to + 1);
       return 0.5 ** (distance / (to - from));

@@ -13,13 +13,18 @@ export const weighted = <Hit extends SearchHit>(hits: readonly Hit[], factorOf: 
 
 const DAY_MS = 86_400_000;
 
+/** Whether this time, in milliseconds, is that of a store without times: all its memories are of the beginning of 1970. */
+export const isUnknown = (said: number): boolean => said < DAY_MS;
+
 /**
- * The factor for the age of a memory: 1 for a new one, 0.75 after `half_life_days`, never below a half. A good match of long ago
+ * The factor for the age of a memory: 1 for a new one or an unknown age, 0.75 after `half_life_days`, never below a half. A good match of long ago
  * stays ahead of a bad one of today.
  */
 export const ageFactor =
   (half_life_days: number, now: Date) =>
   (memory: Memory): number => {
-    const days = Math.max(0, now.getTime() - Date.parse(saidAt(memory))) / DAY_MS;
+    const said = Date.parse(saidAt(memory));
+    if (isUnknown(said)) return 1;
+    const days = Math.max(0, now.getTime() - said) / DAY_MS;
     return 0.5 + 0.5 ** (1 + days / half_life_days);
   };

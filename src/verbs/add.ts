@@ -119,8 +119,8 @@ export const leastSimilar = ({ vector_search, keyword_search }: Store['capabilit
  * not throw, because the memory is added.
  */
 async function similarTo(memory: Memory, access: Access, call: Call): Promise<AddedMemory[typeof SIMILAR]> {
-  if (!canSearch(access)) return undefined;
   const { id, user_id, content: text } = memory;
+  if (!canSearch(access) || !mayRead(access, user_id)) return undefined;
   const query = { user_id, text, tags: [], limit: HITS, written: writtenOf(access, undefined, false) };
   try {
     const { items } = await access.audited('search', access.facts({ user_id }), call, () =>
@@ -134,9 +134,18 @@ async function similarTo(memory: Memory, access: Access, call: Call): Promise<Ad
       .slice(0, MOST_SIMILAR)
       .map((hit) => ({ id: hit.memory.id, content: hit.memory.content, score: hit.score }));
   } catch (err) {
-    const isDenied = err instanceof OmpError && err.code === 'scope_denied';
-    if (!isDenied) access.log.warn({ request_id: call.requestId, err }, 'what is similar to a new memory is not known');
+    access.log.warn({ request_id: call.requestId, err }, 'what is similar to a new memory is not known');
     return undefined;
+  }
+}
+
+/** Whether the caller may read memories of this user, in some scope. */
+function mayRead(access: Access, user_id: string): boolean {
+  try {
+    access.requireUser(user_id, access.bounds.within);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -56,7 +56,7 @@ const weight = z.number().min(0).max(1);
 
 const copies = strings
   .optional()
-  .meta({ description: 'Ids of older memories of the user with the same text; absent: none.' });
+  .meta({ description: 'Ids of other memories of the user with the same text; absent: none.' });
 
 const Explanation = z
   .looseObject({
@@ -227,9 +227,10 @@ const Place = z
     search: ratio('Score of the search, times the factors of time; null: no search found it, a neighbour did.'),
     neighbour: ratio('Better score of the memories before and after it; null: it is in no conversation.'),
     conversation: ratio('Mean of the two best scores of its conversation; null: it is in none.'),
-    weights: z.looseObject({ neighbour: weight, conversation: weight }),
+    weights: z.looseObject({ neighbour: z.number().min(0), conversation: z.number().min(0) }),
     neighbours: z.boolean().meta({
-      description: 'Whether the store of the memory finds neighbours; if not, `score` is that of the search.',
+      description:
+        'Whether the store of the memory finds neighbours; if not, `score` is that of the search, times the factors of time.',
     }),
   })
   .meta({

@@ -92,9 +92,14 @@ export const contextSuite = (subject: GetSubject) =>
       need('context', 'temporal', 'valid_from');
       const { client } = subject();
       const user_id = freshUser();
-      const add = (month: string) =>
-        client.add({ user_id, content: 'coffee', valid_from: `2023-${month}-07T09:00:00Z` });
-      const memories = { March: await add('03'), May: await add('05'), July: await add('07') };
+      const add = (month: string, content: string) =>
+        client.add({ user_id, content, valid_from: `2023-${month}-07T09:00:00Z` });
+      // Texts that score alike, and are no copies.
+      const memories = {
+        March: await add('03', 'coffee'),
+        May: await add('05', 'coffee?'),
+        July: await add('07', 'coffee ?'),
+      };
       for (const [month, { id }] of Object.entries(memories)) {
         const { citations } = await client.context({ user_id, query: `coffee in ${month} 2023` });
         expect(citations[0]?.memory_id).toBe(id);

@@ -42,6 +42,9 @@ it('[Decision 10] several times are all named', () => {
 
 it.each([
   'May I use Redis?',
+  'this may be a problem, 12 may have left',
+  'I may 10 percent, march 10 km to town',
+  'a model of 2000 parts',
   'where may he march?',
   'decided 5 tasks',
   'Marina 2023',

@@ -53,7 +53,16 @@ describe.each(['memory', 'postgres'] as const)('neighbours in %s', (name) => {
     await addAll('dora', ...contents('of another user'));
     expect(await near('cleo', [all[6]])).toEqual(['after', 'before']);
     expect(await near('cleo', [all[3], all[4]])).toEqual([]);
-    expect((await near('cleo', all)).length).toBe(0);
+  });
+
+  it('[Decision 57] are told from others whatever a scope, an application or a ref contains', async () => {
+    const [one] = await addAll(
+      'gil',
+      { content: 'one', scope: 'p/a' },
+      { content: 'other', scope: 'p', source: { app: 'a', ref: 'chat/monday' } },
+      { content: 'next', scope: 'p/a' },
+    );
+    expect(await near('gil', [one])).toEqual(['next']);
   });
 
   it('[Decision 57] are visible where the memory itself is', async () => {

@@ -1,5 +1,4 @@
 import pg from 'pg';
-import { CONVERSATION } from '../tables/conditions.ts';
 import type { Names } from '../tables/names.ts';
 
 const memories = (names: Names): string => `
@@ -278,7 +277,11 @@ update ${names.memories} set extensions = (
 const conversations = (names: Names): string => `
 -- The memories next to others in a conversation: one user, scope, app and ref. Together they can outgrow an index entry, hence the hash. Takes a
 -- second for a million memories.
-create index memories_conversation on ${names.memories} (${CONVERSATION}, created_at, id) where source ->> 'ref' is not null;
+create index memories_conversation on ${names.memories} (
+  hashtextextended(coalesce(char_length(scope), -1)::text || '/' || coalesce(char_length(source ->> 'app'), -1)::text || '/'
+    || char_length(source ->> 'ref')::text || '/' || coalesce(scope, '') || coalesce(source ->> 'app', '') || (source ->> 'ref') || user_id, 0),
+  created_at, id
+) where source ->> 'ref' is not null;
 `;
 
 /** Append only: never edit a released migration. */

@@ -65,8 +65,11 @@ export function part(where: Conditions, write: (inner: Conditions) => void): str
 /** The user in a form that keeps the planner from using the index on user and time. */
 export const UNINDEXED_USER = `user_id || ''`;
 
-/** The conversation of a row that has a `source.ref`, as the migration of conversations indexes it: as good as unique. */
-export const CONVERSATION = `hashtextextended(user_id || '/' || coalesce(scope, '') || '/' || coalesce(source ->> 'app', '') || '/' || (source ->> 'ref'), 0)`;
+/**
+ * The conversation of a row that has a `source.ref`, as the migration of conversations indexes it: as good as unique. The lengths tell
+ * `a/b` and `c` from `a` and `b/c`.
+ */
+export const CONVERSATION = `hashtextextended(coalesce(char_length(scope), -1)::text || '/' || coalesce(char_length(source ->> 'app'), -1)::text || '/' || char_length(source ->> 'ref')::text || '/' || coalesce(scope, '') || coalesce(source ->> 'app', '') || (source ->> 'ref') || user_id, 0)`;
 
 export function whereTags(where: Conditions, tags: readonly string[]): void {
   if (tags.length > 0) where.and(`tags @> ${where.bind(toTextArray(tags))}::text[]`);

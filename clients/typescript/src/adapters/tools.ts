@@ -63,8 +63,8 @@ export function toolDefinitions(
       'Find what is known about the user.',
       { query: text('What to look for.'), limit, current },
       async ({ query, limit: most, current }) => {
-        // The prefix of a scope also finds its neighbours ("acme-corp" for "acme").
-        // A neighbour must not stand for a copy inside.
+        // The prefix of a scope also finds scopes beside it ("acme-corp" for "acme").
+        // A memory there must not stand for a copy inside.
         const options = scope === undefined ? { limit: most, distinct: true } : { scope, limit: MOST_RESULTS };
         const { results } = await client.memories.search({ user_id, q: query, current, untrusted: false, ...options });
         const inside = results.filter(({ memory }) => isInside(memory)).slice(0, most);
