@@ -202,7 +202,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     const three = ana('green tea with lemon', 'tea in a shop', 'tea in a garden');
     const { page, url } = await open('#/search?user=ana&q=green+tea+with+lemon', {}, three);
     await expect.poll(() => page.getByRole('heading', { name: 'Less likely' }).count()).toBe(1);
-    const groups = page.locator('section').first().locator('.results');
+    const groups = page.locator('.orders section').first().locator('.results');
     await expect.poll(() => groups.first().locator('li').count()).toBe(1);
     expect(await groups.last().locator('li').count()).toBe(2);
     await page.goto(`${url}/console/#/memories?user=ana&q=green+tea+with+lemon`);
