@@ -101,6 +101,7 @@ function local(config: Config, user_id: string, openStore: OpenStore, log: Log):
     open: () => openMemories(config, openStore, log),
     toError: (thrown) => shown(thrown, log),
     max_bytes: config.max_request_bytes,
+    max_silence_ms: config.request_timeout_ms + 5_000,
     idempotent: config.stores.length === 0,
   });
   const opened = store.ready().then(
