@@ -4,7 +4,17 @@
 //   node scripts/built.js end       after it
 // Contents decide, since git and npm change the times of files.
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 
 process.chdir(resolve(import.meta.dirname, '..'));
@@ -33,16 +43,21 @@ const OUTPUTS = [
   'dist/embedded-database.json',
 ];
 const STAMP = 'dist/.built-of';
+const BEGUN = `${STAMP}.begun`;
 
 const [step] = process.argv.slice(2);
-// A build that does not end leaves none.
-if (step === 'begin') rmSync(STAMP, { force: true });
-else if (step === 'end') {
+if (step === 'begin') {
+  // A build that does not end leaves no stamp.
+  rmSync(STAMP, { force: true });
+  mkdirSync('dist', { recursive: true });
+  // What the sources hold now: the build may miss what changes meanwhile. First removed, since it may be a hard link.
+  rmSync(BEGUN, { force: true });
+  writeFileSync(BEGUN, fingerprint());
+} else if (step === 'end') {
   // The command of `npm link`.
   chmodSync('dist/src/main.js', 0o755);
-  // A rename, since the file may be a hard link to the one of another checkout.
-  writeFileSync(`${STAMP}.${process.pid}`, fingerprint());
-  renameSync(`${STAMP}.${process.pid}`, STAMP);
+  // None: another build at the same time took it.
+  if (existsSync(BEGUN)) renameSync(BEGUN, STAMP);
 } else if ([...OUTPUTS, STAMP].every((file) => existsSync(file)) && readFileSync(STAMP, 'utf8') === fingerprint())
   console.error('omp-gateway: the build is up to date');
 else {

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
-import { userInfo } from 'node:os';
 import { basename } from 'node:path';
 import type { Environment } from '../config/mistakes.ts';
 import { hookClient } from './hook-clients.ts';
+import { requireUserName } from './user-name.ts';
 
 /** The options of one hook, as written in its command. */
 export interface HookOptions {
@@ -67,7 +67,7 @@ export async function runHook(
     const client = hookClient(name);
     const kind = client && Object.hasOwn(client.events, event) ? client.events[event] : undefined;
     if (!client || !kind) throw new Error(`unknown event '${name} ${event}'`);
-    const user_id = options.user || env.OMP_USER_ID || userInfo().username;
+    const user_id = options.user || env.OMP_USER_ID || requireUserName();
     const input = await beforeAbort(readEvent(stdin), late.signal);
     const gateway = gatewayOf(options, env, late.signal);
     const prompt = typeof input.prompt === 'string' ? input.prompt : '';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { homedir, userInfo } from 'node:os';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Call, type Log, OmpError, VERBS } from '#contract';
@@ -15,6 +15,7 @@ import { inProcess, type UserMemories } from '../mcp/tools.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
 import { explainError, runCommand, type Terminal, terminalLog } from './terminal.ts';
+import { requireUserName } from './user-name.ts';
 
 /** What `omp-gateway mcp --help` prints: at most 80 columns wide, ends with a newline. */
 export const MCP_USAGE = `Usage: omp-gateway mcp [--url URL] [--user USER] [options]
@@ -58,7 +59,7 @@ export const runMcp = (argv: readonly string[], terminal: Terminal, openStore: O
     const log = terminalLog(terminal);
     const { config } = loadConfig({ flags, env: withHome(env, flags) });
     const url = values.url ?? OMP_URL;
-    const user_id = values.user ?? (OMP_USER_ID || userInfo().username);
+    const user_id = values.user ?? (OMP_USER_ID || requireUserName());
     if (url && !/^https?:\/\//.test(url)) throw new ConfigError(['--url must be an http:// or https:// URL']);
     // Before anything else: a client gives up that waits for its first answer.
     const { serveTools } = await import('../mcp/stdio.ts');
@@ -100,6 +101,7 @@ function local(config: Config, user_id: string, openStore: OpenStore, log: Log):
     open: () => openMemories(config, openStore, log),
     toError: (thrown) => shown(thrown, log),
     max_bytes: config.max_request_bytes,
+    max_silence_ms: config.request_timeout_ms + 5_000,
     idempotent: config.stores.length === 0,
   });
   const opened = store.ready().then(

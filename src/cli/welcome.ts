@@ -1,6 +1,6 @@
-import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import type { Config } from '../config/settings.ts';
+import { userName } from './user-name.ts';
 
 interface Started {
   readonly version: string;
@@ -14,7 +14,7 @@ interface Started {
 export function welcomeText({ version, url, open, provider }: Started, config: Config): string {
   const data =
     provider === 'postgres' && config.postgres.url === undefined ? resolve(config.data_dir) : `in ${provider}`;
-  const user = open ? `/${encodeURIComponent(userInfo().username)}` : ' --header "Authorization: Bearer $OMP_KEY"';
+  const user = open ? `/${encodeURIComponent(userName() ?? 'USER')}` : ' --header "Authorization: Bearer $OMP_KEY"';
   const rows = [
     ['Address', url],
     ...(config.console === 'on' ? [['Console', `${url}/console/`]] : []),

@@ -42,6 +42,8 @@ export interface SharingOptions {
   toError(error: unknown): OmpError;
   /** Limit for a request of another process, in bytes. */
   readonly max_bytes: number;
+  /** A process that has the store and sends nothing for so long does not run. Longer than a request may take. */
+  readonly max_silence_ms: number;
   /** Whether an add may be repeated with an idempotency key. */
   readonly idempotent: boolean;
 }
@@ -50,10 +52,12 @@ export interface SharingOptions {
 const MAX_PATH_BYTES = 103;
 /** Between two looks whether a process that ends has released the lock, in milliseconds. */
 const PAUSE_MS = 50;
+/** Between two signs of life of the process that has the store, in milliseconds. */
+const PULSE_MS = 1_000;
 
 /** Nothing is opened before `ready` or the first call. */
 export function shareStore(options: SharingOptions): SharedStore {
-  const { data_dir } = options;
+  const { data_dir, max_silence_ms } = options;
   const folder = join(resolve(data_dir ?? ''), 'mcp');
   const socket = join(folder, 'socket');
   const isShared = data_dir !== undefined && Buffer.byteLength(socket) <= MAX_PATH_BYTES;
@@ -78,7 +82,7 @@ export function shareStore(options: SharingOptions): SharedStore {
       const release = lock(folder);
       if (release) return own(socket, release, options);
       try {
-        await ask(socket, { path: '/', signal: closing.signal });
+        await ask(socket, { path: '/', signal: closing.signal, max_silence_ms });
         return { memoriesOf, close: async () => {} };
       } catch (error) {
         if (!(error instanceof NotReached)) throw error;
@@ -100,7 +104,7 @@ export function shareStore(options: SharingOptions): SharedStore {
         if (hasKey) asked = { idempotency_key: randomUUID(), ...asked };
         try {
           const body = JSON.stringify({ user_id, input: asked });
-          return (await ask(socket, { path: `/${verb.name}`, body, signal })) as never;
+          return (await ask(socket, { path: `/${verb.name}`, body, signal, max_silence_ms })) as never;
         } catch (error) {
           signal.throwIfAborted();
           if (!(error instanceof NotReached)) throw error;
@@ -123,6 +127,9 @@ export function shareStore(options: SharingOptions): SharedStore {
 
 const UNKNOWN =
   'the process that has the memories open ended before it answered: read them before you repeat this change, which may be stored';
+
+const silent = (ms: number) =>
+  `another omp-gateway mcp has the memories open and sent nothing for ${ms / 1_000} seconds: let it continue, or end it or its client; read the memories before you repeat a change, which may be stored`;
 
 /** Only this user may enter it: who reaches the socket reads all memories. */
 function makePrivate(folder: string): void {
@@ -185,6 +192,9 @@ async function answer(
 ): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
+  response.setHeader('connection', 'close');
+  // Space before JSON. A first start has no deadline.
+  const pulse = setInterval(() => response.write(' '), PULSE_MS);
   const work = async () => {
     if (incoming.url === '/') return void (await opening);
     const verb = VERBS.get(incoming.url?.slice(1) ?? '');
@@ -201,7 +211,7 @@ async function answer(
       return { error: { code, message } };
     },
   );
-  response.setHeader('connection', 'close');
+  clearInterval(pulse);
   response.end(JSON.stringify(result));
 }
 
@@ -229,17 +239,18 @@ interface Request {
   /** The name of a verb; `/` waits until the store is open. */
   readonly path: string;
   readonly body?: string;
-  readonly signal?: AbortSignal;
+  readonly signal: AbortSignal;
+  readonly max_silence_ms: number;
 }
 
 type Answer = { readonly output: unknown } | { readonly error: { code: OmpError['code']; message: string } };
 
 /** One request on a connection of its own: an idle one might be closed just then. Throws `OmpError` or `NotReached`. */
-async function ask(socketPath: string, { path, body = '', signal }: Request): Promise<unknown> {
+async function ask(socketPath: string, { path, body = '', signal, max_silence_ms }: Request): Promise<unknown> {
   const answer = await new Promise<Answer>((resolve, reject) => {
     const failed = (error: Error) => reject(new NotReached(error));
     const outgoing = request(
-      { socketPath, method: 'POST', path, agent: false, ...(signal && { signal }) },
+      { socketPath, method: 'POST', path, agent: false, signal, timeout: max_silence_ms },
       async (response) => {
         try {
           const chunks: Buffer[] = [];
@@ -250,6 +261,10 @@ async function ask(socketPath: string, { path, body = '', signal }: Request): Pr
         }
       },
     );
+    outgoing.once('timeout', () => {
+      reject(new OmpError('provider_error', silent(max_silence_ms)));
+      outgoing.destroy();
+    });
     outgoing.once('error', failed).end(body);
   });
   if ('error' in answer) throw new OmpError(answer.error.code, answer.error.message);

@@ -147,6 +147,23 @@ describe('[Decision 45] several omp-gateway mcp on one data folder', () => {
     expect(await reading).toMatchObject({ id });
   });
 
+  it('say what helps once the process that has the store is silent for longer than a request may take, and go on when it does', async () => {
+    const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder() };
+    const first = await start(env, ['--user', 'ana']);
+    const { id } = await callTool<WireMemory>(first.client, 'add_memory', { content: 'drinks green tea' });
+    const second = await start({ ...env, OMP_REQUEST_TIMEOUT_MS: '1' }, ['--user', 'ana']);
+    expect(await callTool(second.client, 'get_memory', { id })).toMatchObject({ id });
+    process.kill(first.pid, 'SIGSTOP');
+    const third = await start({ ...env, OMP_REQUEST_TIMEOUT_MS: '1' }, ['--user', 'ana']);
+    for (const { client } of [second, third]) {
+      const { code, message } = await toolError(client, 'get_memory', { id });
+      expect([code, message]).toEqual(['provider_error', expect.stringMatching(/let it continue, or end it/)]);
+    }
+    process.kill(first.pid, 'SIGCONT');
+    for (const { client } of [second, third])
+      expect(await callTool(client, 'get_memory', { id })).toMatchObject({ id });
+  });
+
   it('lose nothing that was acknowledged, and store nothing twice, when the one with the store is killed again and again', async () => {
     const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder() };
     const acknowledged: string[] = [];

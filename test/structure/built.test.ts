@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../process/gateway.ts';
 
-test('npm start builds after a change of what the sources hold, and after a build that did not end, not of their times', () => {
+test('npm start builds after a change of what the sources hold, and after a build that did not end or amid which they changed, not of their times', () => {
   const root = temporaryFolder();
   const path = (name: string) => join(root, name);
   const write = (name: string, text: string) => {
@@ -30,7 +30,11 @@ test('npm start builds after a change of what the sources hold, and after a buil
   expect(run()).toBe(0);
   write('src/deep/b', '');
   expect(run()).toBe(1);
+  run('begin');
+  write('src/deep/b', 'edited during the build');
   run('end');
+  expect(run()).toBe(1);
+  expect([run('begin'), run('end'), run()]).toEqual([0, 0, 0]);
   rmSync(path('assets'), { recursive: true });
   expect(run()).toBe(1);
   write('assets/console/index.html', '');
