@@ -20,8 +20,8 @@ interface ComboProps {
   readonly none?: string | undefined;
   /** The list is always open, and the field has the focus. */
   readonly isOpen?: boolean;
-  /** Instead of the first choice: Enter without an arrow key before. */
-  readonly onEnter?: () => unknown;
+  /** Instead of the first choice: Enter without an arrow key before. The list closes if it resolves to true. */
+  readonly onEnter?: () => Promise<boolean>;
 }
 
 /** A field with choices below, for the keyboard and screen readers as the pattern "combobox" of WAI-ARIA says. */
@@ -54,7 +54,7 @@ export function Combo({ label, placeholder, text, onText, choices, none, isOpen 
       ArrowUp: () => move(-1),
       Enter() {
         if (active !== undefined) pick(choices[active]);
-        else if (onEnter) onEnter();
+        else if (onEnter) void onEnter().then((taken) => taken && setOpened(false));
         else if (first !== undefined) pick(choices[first]);
       },
       Escape: opened

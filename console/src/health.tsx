@@ -4,7 +4,7 @@ import { Lines } from './chart.tsx';
 import { findingsOf } from './findings.ts';
 import { count, Time } from './format.tsx';
 import { Icon } from './icon.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure } from './load.tsx';
 import { histogramOf, milliseconds, quantile, readingOf, type Snapshot, sumOf, totalOf } from './metrics.ts';
 import { useSession } from './session.ts';
 import { type Column, Table, Title, Wide } from './ui.tsx';
@@ -12,8 +12,7 @@ import { type Metrics, useMetrics } from './use-metrics.ts';
 
 /** Whether the gateway works, what is wrong since when, how fast it is, and what it can do. */
 export function Health() {
-  const { client, capabilities } = useSession();
-  const { data, error, reload } = useLoad('', (signal) => client.health({ signal, retries: 0 }));
+  const { capabilities, trouble } = useSession();
   const metrics = useMetrics();
   const { omp_version, provider, verbs, features, limits, 'x-stores': stores } = capabilities;
   return (
@@ -26,8 +25,8 @@ export function Health() {
           </>
         }
       />
-      {error !== undefined && <Failure error={error} retry={reload} />}
-      {data && <Findings metrics={metrics} />}
+      {trouble !== undefined && <Failure error={trouble} />}
+      <Findings metrics={metrics} />
       {metrics.now && <Requests {...metrics} />}
       {metrics.now && <Now now={metrics.now} />}
       {metrics.error !== undefined && <NoMetrics error={metrics.error} />}
@@ -56,7 +55,9 @@ export function Health() {
 
 /** What is wrong, or that nothing is. Of what the metrics say, since when this page has seen it. */
 function Findings({ metrics }: { metrics: Metrics }) {
-  const { frozen } = useSession().capabilities;
+  const { works, capabilities } = useSession();
+  const { frozen } = capabilities;
+  const isKnown = metrics.now && metrics.error === undefined;
   const seen = useRef(new Map<string, string>());
   const findings = metrics.now ? findingsOf(metrics.now, metrics.intervals) : [];
   for (const { what } of findings) {
@@ -68,12 +69,12 @@ function Findings({ metrics }: { metrics: Metrics }) {
   return (
     <div role="status">
       <ul class="findings">
-        {findings.length === 0 && !frozen && (
+        {works && findings.length === 0 && !frozen && (
           <li>
             <Icon name="done" />
             <p>
               <b>All is well.</b> The gateway runs, and its backend answers.
-              {metrics.now && ' Nothing is slow, nothing fails, nothing waits.'}
+              {isKnown && ' Nothing is slow, nothing fails, nothing waits.'}
             </p>
           </li>
         )}
@@ -86,15 +87,16 @@ function Findings({ metrics }: { metrics: Metrics }) {
             </p>
           </li>
         )}
-        {findings.map(({ what, state, figures, help }) => (
-          <li key={what} class={state}>
-            <Icon name="alert" />
-            <p>
-              <b>{what}</b>
-              {figures && `: ${figures}`}; seen here first <Time of={seen.current.get(what)} />. {help}
-            </p>
-          </li>
-        ))}
+        {isKnown &&
+          findings.map(({ what, state, figures, help }) => (
+            <li key={what} class={state}>
+              <Icon name="alert" />
+              <p>
+                <b>{what}</b>
+                {figures && `: ${figures}`}; seen here first <Time of={seen.current.get(what)} />. {help}
+              </p>
+            </li>
+          ))}
       </ul>
     </div>
   );

@@ -4,7 +4,7 @@ import { type Change, type Memory, ScopeDeniedError } from '../../clients/typesc
 import { Lines } from './chart.tsx';
 import { count, counted, Time } from './format.tsx';
 import { Icon, type IconName } from './icon.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure } from './load.tsx';
 import { histogramOf, isSearch, milliseconds, quantile, readingOf, sumOf, sumOfReadings, totalOf } from './metrics.ts';
 import { href } from './route.ts';
 import { useSession } from './session.ts';
@@ -28,11 +28,17 @@ export function Overview() {
   const [stock, setStock] = useState<Stock>();
   const { data, error, reload } = useStock(version);
   useEffect(() => data && setStock(data), [data]);
+  const [isOld, setOld] = useState(false);
+  useEffect(() => setOld(feed.changes.length > 0), [feed.changes]);
+  // Not by the changes: without a pause between them, the time would begin again and again.
   useEffect(() => {
-    if (feed.changes.length === 0) return;
-    const timer = setTimeout(() => setVersion((n) => n + 1), SETTLED);
+    if (!isOld) return;
+    const timer = setTimeout(() => {
+      setOld(false);
+      setVersion((n) => n + 1);
+    }, SETTLED);
     return () => clearTimeout(timer);
-  }, [feed.changes]);
+  }, [isOld]);
   const metrics = useMetrics();
   if (error instanceof ScopeDeniedError) return <NoReader />;
   if (stock && stock.users.length === 0 && feed.changes.length === 0) {
@@ -250,16 +256,16 @@ const eventOf = (memory: Memory): Event => {
 
 /** The stores, and whether each works. */
 function Stores({ metrics }: { metrics: Metrics }) {
-  const { client, capabilities } = useSession();
-  const { error } = useLoad('', (signal) => client.health({ signal, retries: 0 }));
+  const { capabilities, works } = useSession();
   const { provider, embedding, frozen, 'x-stores': mounted = [] } = capabilities;
   const isOpen = (name: string) =>
+    metrics.error === undefined &&
     metrics.now?.samples.some(
       ({ name: metric, labels, value }) =>
         metric === 'omp_circuit_breaker_state' && labels.dependency === name && labels.state === 'open' && value === 1,
     );
   const stores = [
-    { name: provider, what: 'root store', embedding, isDown: error !== undefined || isOpen(provider) },
+    { name: provider, what: 'root store', embedding, isDown: works === false || isOpen(provider) },
     ...mounted.map((store) => ({
       name: store.name,
       what: `${store.provider} at ${store.mount}`,

@@ -2,6 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Choice, Combo } from './combo.tsx';
 import { counted } from './format.tsx';
 import { go } from './route.ts';
+import { useSession } from './session.ts';
 import { useUsers } from './user-picker.tsx';
 
 const KEYS = [
@@ -91,9 +92,12 @@ export function Dialogs({ shown, onShow, ...props }: DialogsProps) {
 function Palette({ pages, user, close }: Pick<DialogsProps, 'pages' | 'user'> & { close: () => void }) {
   const [text, setText] = useState('');
   const typed = text.trim();
-  const { data } = useUsers(typed);
+  const [entered, setEntered] = useState<string>();
+  const { features } = useSession().capabilities;
+  const { data, error } = useUsers(typed);
+  const found = pages.filter(({ text: page }) => page.toLowerCase().includes(typed.toLowerCase()));
   const choices: Choice[] = [
-    ...pages.filter(({ text: page }) => page.toLowerCase().includes(typed.toLowerCase())),
+    ...found,
     ...(data?.items ?? []).slice(0, 8).map(({ user_id, count: size }) => ({
       text: user_id,
       icon: 'users' as const,
@@ -110,21 +114,32 @@ function Palette({ pages, user, close }: Pick<DialogsProps, 'pages' | 'user'> & 
         ]
       : []),
   ];
+  // Before the users are there, the first choice may be the search for the id of one.
+  const isReady = found.length > 0 || !features.users || data !== undefined || error !== undefined;
+  const pick = (choice: Choice | undefined) => {
+    if (!choice) return;
+    close();
+    choice.pick();
+  };
+  useEffect(() => {
+    if (entered === typed && isReady) pick(choices[0]);
+  }, [entered, isReady]);
   return (
     <Combo
       isOpen
       label="Go to"
       placeholder="A page, a user, or words to search"
       text={text}
-      onText={setText}
+      onText={(now) => {
+        setText(now);
+        setEntered(undefined);
+      }}
+      onEnter={async () => {
+        setEntered(typed);
+        return true;
+      }}
       none="Nothing has this name."
-      choices={choices.map((choice) => ({
-        ...choice,
-        pick() {
-          close();
-          choice.pick();
-        },
-      }))}
+      choices={choices.map((choice) => ({ ...choice, pick: () => pick(choice) }))}
     />
   );
 }

@@ -6,6 +6,10 @@ import { type Capabilities, MemoryClient } from '../../clients/typescript/src/in
 export interface Session {
   readonly client: MemoryClient;
   readonly capabilities: Capabilities;
+  /** Asked again and again. Undefined: not known yet. */
+  readonly works: boolean | undefined;
+  /** Why it does not work. */
+  readonly trouble: unknown;
 }
 
 export const SessionContext = createContext<Session | undefined>(undefined);

@@ -15,7 +15,7 @@ import { Dialogs } from './palette.tsx';
 import { Rollback } from './rollback.tsx';
 import { go, href, useRoute } from './route.ts';
 import { SearchLab } from './search-lab.tsx';
-import { GATEWAY, SessionContext } from './session.ts';
+import { GATEWAY, type Session, SessionContext } from './session.ts';
 import { UserPicker } from './user-picker.tsx';
 import { Users } from './users.tsx';
 import { Webhooks } from './webhooks.tsx';
@@ -46,7 +46,11 @@ interface ConsoleProps {
 export function Console({ client, onLock }: ConsoleProps) {
   const { page, parameters } = useRoute();
   const { data: capabilities, error, reload } = useLoad('', (signal) => client.capabilities({ signal }));
-  const session = useMemo(() => capabilities && { client, capabilities }, [client, capabilities]);
+  const { works, trouble } = useHealth(client);
+  const session = useMemo(
+    () => capabilities && { client, capabilities, works, trouble },
+    [client, capabilities, works, trouble],
+  );
   const [shown, show] = useState<'palette' | 'keys'>();
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [page]);
@@ -90,7 +94,7 @@ export function Console({ client, onLock }: ConsoleProps) {
               </div>
             ))}
           </nav>
-          <Gateway {...{ client, onLock }} provider={capabilities.provider} frozen={capabilities.frozen?.since} />
+          <Gateway {...{ works, onLock }} provider={capabilities.provider} frozen={capabilities.frozen?.since} />
         </header>
         <div class="page">
           <div class="top">
@@ -128,28 +132,40 @@ export function Console({ client, onLock }: ConsoleProps) {
 /** How often the gateway is asked whether it works, in milliseconds. */
 const EVERY = 20_000;
 
-interface GatewayProps extends ConsoleProps {
+/** Asks as long as the console is open. */
+function useHealth(client: MemoryClient): Pick<Session, 'works' | 'trouble'> {
+  const [works, setWorks] = useState<boolean>();
+  const [trouble, setTrouble] = useState<unknown>();
+  useEffect(() => {
+    const abort = new AbortController();
+    let timer: number | undefined;
+    const look = async () => {
+      const error = await client.health({ signal: abort.signal, retries: 0 }).then(
+        () => undefined,
+        (cause) => cause,
+      );
+      if (abort.signal.aborted) return;
+      setWorks(error === undefined);
+      setTrouble(error);
+      timer = setTimeout(look, EVERY);
+    };
+    void look();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [client]);
+  return { works, trouble };
+}
+
+interface GatewayProps extends Pick<Session, 'works'>, Pick<ConsoleProps, 'onLock'> {
   readonly provider: string;
   /** Since when it takes no changes. */
   readonly frozen: string | undefined;
 }
 
 /** Which gateway this is, and whether it works. */
-function Gateway({ client, onLock, provider, frozen }: GatewayProps) {
-  const [looks, setLooks] = useState(0);
-  const [works, setWorks] = useState<boolean>();
-  useEffect(() => {
-    const abort = new AbortController();
-    client.health({ signal: abort.signal, retries: 0 }).then(
-      () => setWorks(true),
-      () => abort.signal.aborted || setWorks(false),
-    );
-    const timer = setTimeout(() => setLooks(looks + 1), EVERY);
-    return () => {
-      abort.abort();
-      clearTimeout(timer);
-    };
-  }, [client, looks]);
+function Gateway({ works, onLock, provider, frozen }: GatewayProps) {
   const [state, text] =
     works === false
       ? ['bad', 'Does not answer']

@@ -41,7 +41,7 @@ interface State {
 
 /** The memories that the filters leave, page after page. */
 export function useMemories(filters: Filters) {
-  const { client } = useSession();
+  const { client, capabilities } = useSession();
   const key = JSON.stringify(filters);
   const [state, setState] = useState<State>();
   const [count, setCount] = useState(0);
@@ -77,14 +77,15 @@ export function useMemories(filters: Filters) {
     client.memories.list({ ...toListQuery(filters), limit: PAGE, cursor }, { signal }).page();
   const found = async (signal: AbortSignal) => {
     const { user, q = '', scope, origin } = filters;
+    const { since, until } = toListQuery(filters);
     const { results, ...answer } = await client.memories.search(
       {
         ...{ q, user_id: user, scope: scope?.replace(/\*$/, '') || undefined },
         ...{ origin: origin || undefined, limit: MOST_FOUND },
+        ...(capabilities.features.temporal_search && { since, until }),
       },
       { signal },
     );
-    const { since, until } = toListQuery(filters);
     const left = results.filter(
       ({ memory: { tags, created_at } }) =>
         (!filters.tag || tags?.includes(filters.tag)) &&

@@ -19,6 +19,8 @@ export interface Metrics {
 
 const EVERY_MS = 5_000;
 const KEPT = 240;
+/** Statuses that stay: the key may not read the metrics, or this gateway collects none. */
+const FINAL: ReadonlySet<number | undefined> = new Set([400, 401, 403, 404]);
 
 /** Looks every five seconds while the page is open. Behind a load balancer, each process is compared with itself. */
 export function useMetrics(): Metrics {
@@ -47,7 +49,7 @@ export function useMetrics(): Metrics {
         if (abort.signal.aborted) return;
         setMetrics((before) => ({ ...before, error }));
         // Another look would be answered alike.
-        if (error instanceof ApiError) return;
+        if (error instanceof ApiError && FINAL.has(error.status)) return;
       }
       if (!abort.signal.aborted) timer = setTimeout(look, EVERY_MS);
     };

@@ -29,9 +29,10 @@ export function UserPicker({ user, onPick }: { user: string; onPick: (user: stri
   const pick = (picked: string) => {
     setText(picked);
     onPick(picked);
+    return true;
   };
   const enter = async () => {
-    if (typed === '') return;
+    if (typed === '') return false;
     if (!capabilities.features.users) return pick(typed);
     // What is suggested may be of the text before.
     const page = await client.users
@@ -41,7 +42,7 @@ export function UserPicker({ user, onPick }: { user: string; onPick: (user: stri
     // The page says why it cannot be read.
     if (!page) return pick(typed);
     const found = page.items.find(({ user_id }) => user_id === typed) ?? page.items[0];
-    if (found) pick(found.user_id);
+    return found !== undefined && pick(found.user_id);
   };
   const isNew = data !== undefined && typed !== '' && !users.some(({ user_id }) => user_id === typed);
   return (

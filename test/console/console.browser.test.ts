@@ -189,6 +189,16 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     expect(page.url()).toMatch(/q=tea/);
   });
 
+  it('searches in the days of the filter, not among the best of all days', async () => {
+    const { page } = await open('#/memories?user=ana&q=tea&until=2020-12-31', {}, async ({ client }) => {
+      const old = { id: 'old', user_id: 'ana', content: 'a cup of green tea', created_at: '2020-03-01T09:30:00.000Z' };
+      await client.tell('POST', '/import', { memories: [old] });
+      const newer = Array.from({ length: 100 }, (_, n) => ({ user_id: 'ana', content: `tea ${n}` }));
+      await client.tell('POST', '/memories/batch', { memories: newer });
+    });
+    await expect.poll(() => rows(page).allTextContents()).toEqual(['a cup of green tea']);
+  });
+
   it('explains what a search finds, and shows what a model gets', async () => {
     const { page, troubles } = await open('#/search?user=ana&q=teas', {}, ana('green tea', 'black coffee'));
     await expect.poll(() => page.locator('.results li').first().textContent()).toContain('green tea');
@@ -266,6 +276,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.keyboard.press('Enter');
     await expect.poll(() => page.url()).toMatch(/#\/memories\?user=dmitri$/);
     await expect.poll(() => user.inputValue()).toBe('dmitri');
+    await expect.poll(() => user.getAttribute('aria-expanded')).toBe('false');
     await user.fill('nobody');
     await page.getByRole('option', { name: 'New user' }).waitFor();
     await page.keyboard.press('Enter');
@@ -293,6 +304,18 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.keyboard.type('coffee');
     await page.keyboard.press('Enter');
     await expect.poll(() => rows(page).allTextContents()).toEqual(['black coffee']);
+    // Enter comes before the users do.
+    const { opened, open: answer } = gate();
+    await page.route('**/users?*', async (route) => {
+      await opened;
+      await route.continue();
+    });
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('ana');
+    await page.keyboard.press('Enter');
+    answer();
+    await expect.poll(() => rows(page).count()).toBe(2);
+    expect(page.url()).toMatch(/#\/memories\?user=ana$/);
     await rows(page).first().focus();
     await page.keyboard.press('?');
     await page.getByRole('heading', { name: 'Keys' }).waitFor();

@@ -48,6 +48,32 @@ describe.skipIf(!hasChromium)('the health page of the console', () => {
     expect(troubles).toEqual([]);
   });
 
+  it('[Decision 33] says what the gateway says now, and looks again after a look that failed', async () => {
+    const { scrape } = await measured();
+    const { page } = await open('#/health', { scrape });
+    await page.clock.install();
+    await page.reload();
+    const said = expect.poll(() => page.locator('.findings').textContent());
+    await said.toMatch(/^All is well.*Nothing is slow/);
+    const fail = (path: string, status: number, code: string) =>
+      page.route(`**/${path}`, (route) => route.fulfill({ status, json: { error: { code, message: 'not now' } } }));
+    await fail('metrics', 429, 'rate_limited');
+    await page.clock.fastForward(5_000);
+    await expect.poll(() => page.locator('main').textContent()).toContain('Not shown: not now');
+    expect(await page.locator('.findings').textContent()).not.toContain('Nothing is slow');
+    await page.unroute('**/metrics');
+    await page.clock.fastForward(5_000);
+    await expect.poll(() => page.locator('main').textContent()).not.toContain('Not shown');
+    await fail('healthz', 503, 'provider_error');
+    await page.clock.fastForward(20_000);
+    await expect.poll(() => page.locator('.state').textContent()).toBe('Does not answer');
+    expect(await page.locator('.failure').textContent()).toBe('not now');
+    expect(await page.locator('.findings').textContent()).not.toContain('All is well');
+    await page.unroute('**/healthz');
+    await page.clock.fastForward(20_000);
+    await expect.poll(() => page.locator('.findings').textContent()).toContain('All is well');
+  });
+
   it('[Decision 33] says why there are none, and what helps', async () => {
     const off = await open('#/health');
     await expect

@@ -28,6 +28,29 @@ describe.skipIf(!hasChromium)('the overview of the console', () => {
     expect(troubles).toEqual([]);
   });
 
+  it('counts again while changes go on without a pause', async () => {
+    const { page, client } = await open('', {}, ana('green tea'));
+    await expect.poll(() => figure(page, 'Memories')).toBe('1');
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    for (const content of ['one', 'two', 'three', 'four', 'five']) {
+      await client.add({ user_id: 'ana', content });
+      await expect
+        .poll(async () => {
+          await page.clock.runFor(10);
+          return page.locator('.feed li').first().textContent();
+        })
+        .toContain(content);
+      await page.clock.runFor(1_000);
+    }
+    await expect
+      .poll(async () => {
+        await page.clock.runFor(1);
+        return figure(page, 'Memories');
+      })
+      .not.toBe('1');
+  });
+
   it('[Decision 33] shows searches, times, errors and the queue of a gateway with metrics', async () => {
     const telemetry = await openTelemetry({ metrics: true, tracing: undefined }, recordingLog());
     onTestFinished(telemetry.close);
@@ -72,6 +95,6 @@ describe.skipIf(!hasChromium)('the overview of the console', () => {
     await expectAccessible(page, 'the navigation');
     await page.getByRole('link', { name: 'Health' }).press('Enter');
     await expect.poll(() => page.locator('h1').textContent()).toBe('Health');
-    expect(await page.locator('nav').isVisible()).toBe(false);
+    await expect.poll(() => page.locator('nav').isVisible()).toBe(false);
   });
 });
