@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -135,6 +135,8 @@ const silent = (ms: number) =>
 function makePrivate(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
+    // A link would give another folder this mode.
+    if (!lstatSync(folder).isDirectory()) throw new Error('it is no folder');
     chmodSync(folder, 0o700);
   } catch (cause) {
     const message = `the memories cannot be opened: ${folder} must be a folder of this user; remove it, or set OMP_DATA_DIR`;
@@ -155,7 +157,10 @@ async function own(socket: string, release: () => void, options: SharingOptions)
   // Left by a process that was killed.
   rmSync(socket, { force: true });
   const opening = options.open();
-  const server = createServer((incoming, response) => void answer(incoming, response, opening, options));
+  // A client that stops amid a request must not keep this process from ending.
+  const server = createServer({ requestTimeout: 10_000, connectionsCheckingInterval: 2_000 }, (incoming, response) => {
+    void answer(incoming, response, opening, options);
+  });
   const end = () => new Promise<void>((done) => server.close(() => done()));
   try {
     await listen(server, socket);
