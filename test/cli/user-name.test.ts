@@ -1,16 +1,23 @@
-import { expect, it, vi } from 'vitest';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runHook } from '../../src/cli/hook-run.ts';
 import { runMcp } from '../../src/cli/mcp.ts';
 import { welcomeText } from '../../src/cli/welcome.ts';
 import { loadConfig } from '../../src/config/load.ts';
 
 // As Node does for a uid that the system has no name for.
-vi.mock('node:os', async (load) => ({
-  ...(await load<typeof import('node:os')>()),
-  userInfo: () => {
+const { userInfo } = os;
+beforeAll(() => {
+  os.userInfo = () => {
     throw new Error('ENOENT: no such file or directory, uv_os_get_passwd');
-  },
-}));
+  };
+  syncBuiltinESMExports();
+});
+afterAll(() => {
+  os.userInfo = userInfo;
+  syncBuiltinESMExports();
+});
 
 it('without a name of its user, the gateway starts, and mcp and a hook say how to name one', async () => {
   const { config } = loadConfig({ flags: {}, env: {} });
