@@ -78,23 +78,20 @@ export function findingsOf(now: Snapshot, intervals: readonly Interval[]): reado
     ],
   ];
   for (const [value, finding] of waits) if (value > 0) findings.push({ ...finding, figures: count(value) });
-  const held = reading('omp_changes_held_seconds');
-  if (held > LATE) {
-    findings.push({
-      what: 'An open transaction holds back the feed of changes',
-      state: 'warn',
-      figures: seconds(held),
-      help: '“omp-gateway doctor” names it.',
-    });
-  }
-  const lag = reading('omp_webhook_lag_seconds');
-  if (lag > LATE) {
-    findings.push({
-      what: 'Webhooks are behind',
-      state: 'warn',
-      figures: seconds(lag),
-      help: 'The page of webhooks says which receiver fails.',
-    });
-  }
+  const delays: typeof waits = [
+    [
+      reading('omp_changes_held_seconds'),
+      {
+        what: 'An open transaction holds back the feed of changes',
+        state: 'warn',
+        help: '“omp-gateway doctor” names it.',
+      },
+    ],
+    [
+      reading('omp_webhook_lag_seconds'),
+      { what: 'Webhooks are behind', state: 'warn', help: 'The page of webhooks says which receiver fails.' },
+    ],
+  ];
+  for (const [value, finding] of delays) if (value > LATE) findings.push({ ...finding, figures: seconds(value) });
   return findings;
 }
