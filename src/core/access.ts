@@ -135,10 +135,15 @@ export class Access implements Resources {
     throw this.mismatch();
   }
 
-  /** Throws unless the caller may access the user, if one is named, and, with these scopes, some scope of the query. */
-  requireUser(user: string | undefined, within: Within, glob = '*'): void {
-    if (user !== undefined && !this.mayAccess(user)) throw denied();
-    if (within !== null && !within.some((grantedGlob) => globsOverlap(grantedGlob, glob))) throw denied();
+  /** Whether the caller may access the user, if one is named, and, with these scopes, some scope of the query. */
+  reaches(user: string | undefined, within: Within, glob = '*'): boolean {
+    if (user !== undefined && !this.mayAccess(user)) return false;
+    return within === null || within.some((grantedGlob) => globsOverlap(grantedGlob, glob));
+  }
+
+  /** Throws unless the caller reaches them. */
+  requireUser(user: string | undefined, within: Within, glob?: string): void {
+    if (!this.reaches(user, within, glob)) throw denied();
   }
 
   /**

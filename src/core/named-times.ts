@@ -64,7 +64,10 @@ function unitsAgo(unit: string, count: number, now: Date): NamedTime | undefined
   }
 }
 
-/** English forms. "May" and "march" are words too: alone, a month needs a word such as "in" before it, without a capital also beside a day. */
+/**
+ * English forms. "May" and "march" are words too: alone, a month needs a word such as "in" before it; `may` and `march` in small letters
+ * need that or a year, and a day is not enough.
+ */
 const FORMS: readonly (readonly [RegExp, (found: Groups, now: Date) => NamedTime | undefined])[] = [
   [
     /\b(?<year>(?:19|20)\d\d)-(?<m>0[1-9]|1[0-2])(?:-(?<day>\d\d))?\b/g,

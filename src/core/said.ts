@@ -13,8 +13,8 @@ export const weighted = <Hit extends SearchHit>(hits: readonly Hit[], factorOf: 
 
 const DAY_MS = 86_400_000;
 
-/** Whether this time, in milliseconds, is that of a store without times: all its memories are of the beginning of 1970. */
-export const isUnknown = (said: number): boolean => said < DAY_MS;
+/** Whether this time, in milliseconds, is that of a store without times: all its memories are of the first day of 1970. */
+export const isUnknown = (said: number): boolean => said >= 0 && said < DAY_MS;
 
 /**
  * The factor for the age of a memory: 1 for a new one or an unknown age, 0.75 after `half_life_days`, never below a half. A good match of long ago

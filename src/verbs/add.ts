@@ -120,7 +120,7 @@ export const leastSimilar = ({ vector_search, keyword_search }: Store['capabilit
  */
 async function similarTo(memory: Memory, access: Access, call: Call): Promise<AddedMemory[typeof SIMILAR]> {
   const { id, user_id, content: text } = memory;
-  if (!canSearch(access) || !mayRead(access, user_id)) return undefined;
+  if (!canSearch(access) || !access.reaches(user_id, access.bounds.within)) return undefined;
   const query = { user_id, text, tags: [], limit: HITS, written: writtenOf(access, undefined, false) };
   try {
     const { items } = await access.audited('search', access.facts({ user_id }), call, () =>
@@ -136,16 +136,6 @@ async function similarTo(memory: Memory, access: Access, call: Call): Promise<Ad
   } catch (err) {
     access.log.warn({ request_id: call.requestId, err }, 'what is similar to a new memory is not known');
     return undefined;
-  }
-}
-
-/** Whether the caller may read memories of this user, in some scope. */
-function mayRead(access: Access, user_id: string): boolean {
-  try {
-    access.requireUser(user_id, access.bounds.within);
-    return true;
-  } catch {
-    return false;
   }
 }
 

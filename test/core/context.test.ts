@@ -6,6 +6,7 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
 import { TOKEN_ENCODING, toContext } from '../../src/core/context.ts';
+import { context } from '../../src/verbs/search.ts';
 import { fenced } from '../support/context.ts';
 import { callBy } from '../support/requests.ts';
 
@@ -77,6 +78,34 @@ describe('context', () => {
       { memory_id: 'b3', score: 0.6, 'x-copies': ['b2', 'b1', 'b0'] },
       { memory_id: 'chess', score: 0.5 },
     ]);
+  });
+
+  it('[Decision 57] keeps a hit that a neighbour supersedes', async () => {
+    const source = { ref: 'talk' };
+    const { memory: next } = hit('next', 'I work for Globex now', { source, supersedes: ['first'] });
+    const conversations = { isAble: () => true, neighbours: async () => [next] };
+    const found = [hit('first', 'my employer is Acme', { source, score: 0.8 })];
+    const options = { budget: 500, min_score: 0.1, conversations, explain: true };
+    const block = await toContext(found, options, { now: NOW, untrusted: false }, callBy());
+    expect(block.citations.map(({ memory_id }) => memory_id)).toContain('first');
+    expect(context.success.schema?.safeParse(block).error).toBeUndefined();
+  });
+
+  it('[Decision 10] weighs by when a memory was said, and leaves the score of one without a time', async () => {
+    const scoreOf = async (valid_from: string | null) =>
+      (
+        await toContext(
+          [hit('a', 'tea', { valid_from })],
+          { budget: 500, half_life_days: 31 },
+          { now: NOW, untrusted: false },
+          callBy(),
+        )
+      ).citations[0]?.score;
+    expect([
+      await scoreOf('2025-05-01T00:00:00.000Z'),
+      await scoreOf('1965-01-01T00:00:00.000Z'),
+      await scoreOf(null),
+    ]).toEqual([0.375, 0.25, 0.5]);
   });
 
   it('leaves out expired memories, to the millisecond', async () => {

@@ -66,6 +66,14 @@ describe('conversations', () => {
     expect(scores).toEqual(scores.toSorted((a, b) => b - a));
   });
 
+  it('[Decision 57] neighbours that get no place of a hit come after all hits', () => {
+    const talks = Array.from({ length: 30 }, (_, i) => `t${i}`);
+    const facts = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`fact${i}`, 0.27]));
+    const scores = { ...Object.fromEntries(talks.map((talk) => [`${talk} 2`, 0.5])), ...facts };
+    const ranked = rank(scores, ...talks.flatMap((talk) => [`${talk} 1`, `${talk} 3`]));
+    expect(ranked.slice(30, 60).map((one) => one.memory.id)).toEqual(Object.keys(facts));
+  });
+
   it('[Decision 57] users, scopes and applications do not share a conversation', () => {
     const one = memory('talk 1');
     const others: Memory[] = [

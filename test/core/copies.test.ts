@@ -136,6 +136,13 @@ describe('[Decision 58] copies', () => {
     expect(marked?.memory).toMatchObject({ id: 'b', extensions: { 'x-omp-untrusted': true } });
   });
 
+  it('are as new as what was said, not as the import that brought it', () => {
+    const said = hit('x', { id: 'said', day: 1 });
+    const imported = hit('x', { id: 'imported', day: 2 });
+    Object.assign(imported.memory, { valid_from: '2019-01-01T00:00:00.000Z' });
+    expect(withoutCopies<MarkedHit>([said, imported])[0]?.memory.id).toBe('said');
+  });
+
   it('belong to one user', () => {
     expect(withoutCopies([hit('likes tea', { user_id: 'ana' }), hit('likes tea', { user_id: 'ben' })])).toHaveLength(2);
   });
