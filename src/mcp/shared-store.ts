@@ -4,7 +4,6 @@ import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, rmSync } from 'no
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tryLock } from 'fs-native-extensions';
 import { z } from 'zod';
 import { invalidRequest, OmpError } from '#contract';
 import { requireBounds } from '../verbs/fields.ts';
@@ -79,7 +78,7 @@ export function shareStore(options: SharingOptions): SharedStore {
     makePrivate(folder);
     for (;;) {
       closing.signal.throwIfAborted();
-      const release = lock(folder);
+      const release = await lock(folder);
       if (release) return own(socket, release, options);
       try {
         await ask(socket, { path: '/', signal: closing.signal, max_silence_ms });
@@ -145,7 +144,9 @@ function makePrivate(folder: string): void {
 }
 
 /** Releases the lock; undefined: another process has it. */
-function lock(folder: string): (() => void) | undefined {
+async function lock(folder: string): Promise<(() => void) | undefined> {
+  // Has native parts, which a client of another gateway does not need.
+  const { tryLock } = await import('fs-native-extensions');
   const file = openSync(join(folder, 'lock'), 'a+', 0o600);
   if (tryLock(file)) return () => closeSync(file);
   closeSync(file);
