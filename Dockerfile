@@ -42,7 +42,8 @@ LABEL org.opencontainers.image.title="omp-gateway" \
 # This stage installs nothing. Only the embedded Postgres writes to /data, and a new volume there gets its owner. With VOLUME each
 # container would get one, in front of other databases too. The root file system may be read-only; /tmp holds sockets.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
-    && mkdir -m 700 /data && chown 1000:1000 /data
+    && mkdir -m 700 /data && chown 1000:1000 /data \
+    && ln -s /app/dist/src/main.js /usr/local/bin/omp-gateway
 ENV NODE_ENV=production
 # Inside a container every interface is the container's own. Without a key it starts only with OMP_AUTH=open or required.
 ENV OMP_HOST=0.0.0.0

@@ -56,7 +56,7 @@ export function project(env: Environment = {}, name = 'omp', version: Version = 
     shell,
     inspect: (service, template) => docker('inspect', `${name}-${service}-1`, '--format', template),
     logs: (service) => compose('logs', '--no-color', '--no-log-prefix', service),
-    gateway: (service, ...args) => compose('exec', '-T', service, 'node', 'dist/src/main.js', ...args),
+    gateway: (service, ...args) => compose('exec', '-T', service, 'omp-gateway', ...args),
     end: () => compose('--profile', '*', 'down', '--volumes', '--timeout', '1'),
   };
 }
