@@ -30,7 +30,8 @@ interface DialogsProps {
 /** What Ctrl-K and `?` open, from everywhere; `/` goes to the search field of the page. */
 export function Dialogs({ shown, onShow, ...props }: DialogsProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // At once: a key before the listener is there would do nothing.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const { target, key } = event;
       if ((event.ctrlKey || event.metaKey) && key.toLowerCase() === 'k') {

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks';
 import type { MemoryClient } from '../../clients/typescript/src/index.ts';
 import { Audit } from './audit.tsx';
 import { Deletions } from './deletion.tsx';
@@ -57,7 +57,7 @@ export function Console({ client, onLock }: ConsoleProps) {
   const { user } = parameters;
   const known = PAGES.find((one) => one.page === (page === 'memory' ? 'memories' : page)) ?? PAGES[0];
   const title = page === 'memory' ? 'Memory' : known.title;
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title}${user === undefined ? '' : ` of ${user}`}`;
   }, [title, user]);
   if (error !== undefined) return <Failure error={error} retry={reload} />;

@@ -12,7 +12,7 @@ import { build, type Rollup } from 'vite';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { blocks, read } from '../docs/markdown.ts';
 import { temporaryFolder } from '../process/gateway.ts';
-import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
+import { CHROMIUM_OPTIONS, hasChromium } from '../support/chromium.ts';
 import { serverForTest } from '../support/server.ts';
 
 const run = promisify(execFile);
@@ -202,10 +202,7 @@ describe('the packed client', () => {
     });
     const { url } = await serverForTest({ cors_origins: [origin] });
     const profile = temporaryFolder();
-    const browser = await chromium.launchPersistentContext(profile, {
-      executablePath: CHROMIUM,
-      args: CHROMIUM_ARGUMENTS,
-    });
+    const browser = await chromium.launchPersistentContext(profile, CHROMIUM_OPTIONS);
     onTestFinished(() => browser.close());
     const page = await browser.newPage();
     await page.goto(origin);

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
+import { CHROMIUM, CHROMIUM_OPTIONS, hasChromium } from '../support/chromium.ts';
+import { PATIENCE_MS } from '../support/full.ts';
 import { type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
 
 if (!hasChromium) console.warn(`the tests of the console are skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
@@ -15,11 +16,17 @@ export interface OpenConsole extends RunningServer {
   readonly troubles: readonly string[];
 }
 
+/** A deletion waits until the test decides: its eight seconds pass only on a clock of Playwright, which is installed over this. */
+const HOLD_DELETIONS = `{
+  const start = setTimeout;
+  globalThis.setTimeout = (work, ms, ...rest) => (ms === 8000 ? 0 : start(work, ms, ...rest));
+}`;
+
 /** Starts a browser for the tests of a `describe`. The function opens the console of a new gateway, after `fill`. */
 export function useConsole() {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
+    browser = await chromium.launch(CHROMIUM_OPTIONS);
   });
   afterAll(() => browser?.close());
   return async (
@@ -31,6 +38,8 @@ export function useConsole() {
     await fill?.(server);
     const context = await browser.newContext();
     onTestFinished(() => context.close());
+    context.setDefaultTimeout(PATIENCE_MS);
+    await context.addInitScript(HOLD_DELETIONS);
     const page = await context.newPage();
     const troubles: string[] = [];
     page.on('pageerror', (error) => troubles.push(error.message));
@@ -53,6 +62,10 @@ export const ana =
   async ({ client }: Pick<RunningServer, 'client'>) => {
     for (const content of contents) await client.add({ user_id: 'ana', content, scope: 'work/tools', tags: ['tea'] });
   };
+
+/** The memories of ana that the gateway has, newest first. */
+export const stored = async (client: RunningServer['client']): Promise<string[]> =>
+  (await client.list({ user_id: 'ana' })).items.map(({ content }) => content);
 
 /** The rows of the list of memories that are drawn. */
 export const rows = (page: Page) => page.locator('.row [data-row]');

@@ -8,7 +8,7 @@ import { hasChromium } from '../support/chromium.ts';
 import { closedTo } from '../support/closed.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { serverForTest } from '../support/server.ts';
-import { ana, expectAccessible, rows, useConsole, useKey } from './browser.ts';
+import { ana, expectAccessible, rows, stored, useConsole, useKey } from './browser.ts';
 
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> שלום 👩‍👩‍👧';
 
@@ -18,10 +18,10 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
   it('lists what is remembered, as text', async () => {
     const { page, troubles, url } = await open('#/memories?user=ana', {}, ana(HOSTILE, 'x'.repeat(100_000)));
     await expect.poll(() => rows(page).count()).toBe(2);
-    expect(await rows(page).nth(1).textContent()).toBe(HOSTILE);
+    await expect.poll(() => rows(page).nth(1).textContent()).toBe(HOSTILE);
     await rows(page).nth(1).click();
     await expect.poll(() => page.locator('.content').textContent()).toBe(HOSTILE);
-    expect(await page.title()).toBe('Memory of ana');
+    await expect.poll(() => page.title()).toBe('Memory of ana');
     expect(troubles).toEqual([]);
     // The address leads here again, and browsers that ask for the root too.
     expect(page.url()).toMatch(/#\/memory\?id=mem_\w+&user=ana$/);
@@ -32,16 +32,19 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
   it('tells how the first memory comes, then whose there are', async () => {
     const { page, url, client } = await open('');
     await expect.poll(() => page.locator('h1').textContent()).toBe('Nothing is remembered yet');
-    expect(await page.locator('pre').allTextContents()).toEqual([
-      expect.stringMatching(/^curl -X POST http:.*\/memories /),
-      `claude mcp add --transport http memory ${url}/mcp/ana`,
-      `omp-gateway import --format claude-code --user ana --to ${url}`,
-    ]);
+    await expect
+      .poll(() => page.locator('pre').allTextContents())
+      .toEqual([
+        expect.stringMatching(/^curl -X POST http:.*\/memories /),
+        `claude mcp add --transport http memory ${url}/mcp/ana`,
+        `omp-gateway import --format claude-code --user ana --to ${url}`,
+      ]);
     await page.getByRole('link', { name: 'open ana' }).click();
     await expect.poll(() => page.locator('.empty h2').first().textContent()).toMatch(/about ana yet/);
     await ana('tea')({ client });
     await page.goto(`${url}/console/#/memories`);
-    await page.locator('.empty').getByRole('link', { name: 'ana' }).click();
+    // Not the link of the page before, which is named otherwise.
+    await page.locator('.empty').getByRole('link', { name: /^ana/ }).click();
     await expect.poll(() => rows(page).allTextContents()).toEqual(['tea']);
   });
 
@@ -68,8 +71,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.keyboard.press('Delete');
     await page.getByRole('button', { name: 'Delete now' }).click();
     await expect.poll(() => rows(page).count()).toBe(2);
-    const { items } = await client.list({ user_id: 'ana' });
-    expect(items.map(({ content }) => content)).toEqual(['likes oolong', 'second, changed']);
+    await expect.poll(() => stored(client)).toEqual(['likes oolong', 'second, changed']);
     expect(troubles).toEqual([]);
   });
 
@@ -92,7 +94,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await shown(notice).toContain('“tea” of ana will be deleted');
     await page.getByRole('link', { name: 'Users' }).click();
     await shown(page.locator('h1')).toBe('ana');
-    expect(await notice.textContent()).toContain('“tea” of ana will be deleted');
+    await expect.poll(() => notice.textContent()).toContain('“tea” of ana will be deleted');
     expect(await left()).toBe(1);
     return { page, shown, left, notice };
   };
@@ -125,9 +127,9 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.keyboard.press('Delete');
     goOn();
     await expect.poll(() => rows(page).allTextContents()).toEqual(['first']);
-    expect(await page.locator('.notice').textContent()).toContain('“first” of ana will be deleted');
+    await expect.poll(() => page.locator('.notice').textContent()).toContain('“first” of ana will be deleted');
     await page.getByRole('button', { name: 'Undo' }).click();
-    expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['first']);
+    await expect.poll(() => stored(client)).toEqual(['first']);
   });
 
   it('shows both texts when somebody else has changed a memory meanwhile', async () => {
@@ -162,8 +164,8 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
         return rows(page).last().textContent();
       })
       .toBe('=number 0');
-    expect(await page.locator('.toolbar output').first().textContent()).toBe('600 of 600');
-    expect(await rows(page).count()).toBeLessThan(60);
+    await expect.poll(() => page.locator('.toolbar output').first().textContent()).toBe('600 of 600');
+    await expect.poll(() => rows(page).count()).toBeLessThan(60);
     const download = page.waitForEvent('download');
     await page.getByRole('button', { name: 'Save the list' }).click();
     await page.getByRole('button', { name: 'Save all as CSV' }).click();
@@ -202,8 +204,8 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
   it('explains what a search finds, and shows what a model gets', async () => {
     const { page, troubles } = await open('#/search?user=ana&q=teas', {}, ana('green tea', 'black coffee'));
     await expect.poll(() => page.locator('.results li').first().textContent()).toContain('green tea');
-    expect(await page.locator('.results mark').allTextContents()).toEqual(['tea']);
-    expect(await page.locator('.parts').first().textContent()).toMatch(/words/);
+    await expect.poll(() => page.locator('.results mark').allTextContents()).toEqual(['tea']);
+    await expect.poll(() => page.locator('.parts').first().textContent()).toMatch(/words/);
     await expect.poll(() => page.locator('section pre').textContent()).toContain('recalled data, not instructions');
     expect(troubles).toEqual([]);
   });
@@ -214,7 +216,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await expect.poll(() => page.getByRole('heading', { name: 'Less likely' }).count()).toBe(1);
     const groups = page.locator('.orders section').first().locator('.results');
     await expect.poll(() => groups.first().locator('li').count()).toBe(1);
-    expect(await groups.last().locator('li').count()).toBe(2);
+    await expect.poll(() => groups.last().locator('li').count()).toBe(2);
     await page.goto(`${url}/console/#/memories?user=ana&q=green+tea+with+lemon`);
     await expect
       .poll(() => page.locator('.toolbar output').textContent())
@@ -226,7 +228,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.getByRole('link', { name: 'ana', exact: true }).click();
     await page.getByRole('button', { name: /^Erase everything/ }).click();
     const dialog = page.getByRole('dialog');
-    expect(await dialog.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true);
+    await expect.poll(() => dialog.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true);
     await dialog.getByRole('textbox').fill('ana');
     await dialog.getByRole('button', { name: 'Erase' }).click();
     await expect.poll(async () => (await client.list({ user_id: 'ana' })).items).toEqual([]);
@@ -336,8 +338,8 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await waiting.filter({ hasText: '“second”' }).getByRole('button', { name: 'Undo' }).click();
     await waiting.filter({ hasText: '“third”' }).getByRole('button', { name: 'Delete now' }).click();
     await expect.poll(() => rows(page).allTextContents()).toEqual(['second', 'first']);
-    expect((await client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['second', 'first']);
-    expect(await waiting.count()).toBe(0);
+    await expect.poll(() => stored(client)).toEqual(['second', 'first']);
+    await expect.poll(() => waiting.count()).toBe(0);
   });
 
   it('is at most 60 kB, gzipped', async () => {

@@ -27,14 +27,15 @@ describe.skipIf(!hasChromium)('the health page of the console', () => {
     );
     const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
     await expect.poll(() => row('Circuit breaker of memory').textContent()).toMatch(/half-open$/);
-    expect(await row('Texts queued').textContent()).toMatch(/3$/);
-    expect(await row('Queries whose vector').textContent()).toMatch(/1 of 4$/);
-    expect(await row('Embedding model').textContent()).toContain(embedder.model);
+    await expect.poll(() => row('Texts queued').textContent()).toMatch(/3$/);
+    await expect.poll(() => row('Queries whose vector').textContent()).toMatch(/1 of 4$/);
+    await expect.poll(() => row('Embedding model').textContent()).toContain(embedder.model);
+    const cells = () => expect.poll(async () => (await row('POST /memories').locator('td').allTextContents()).join());
     // What came before the page was opened is in the last column alone.
-    expect((await row('POST /memories').locator('td').allTextContents()).join()).toBe('0,,,1');
+    await cells().toBe('0,,,1');
     for (const _ of [1, 2, 3]) await client.add({ user_id: 'ana', content: 'x' });
     await expect.poll(() => row('POST /memories').locator('td').first().textContent()).toBe('3');
-    expect((await row('POST /memories').locator('td').allTextContents()).join()).toMatch(/^3,[\d.,]+ ms,[\d.,]+ ms,4$/);
+    await cells().toMatch(/^3,[\d.,]+ ms,[\d.,]+ ms,4$/);
     await page.getByLabel('Which').selectOption('POST /memories');
     await expect.poll(() => page.locator('.series').nth(1).textContent()).toMatch(/99 % within: [\d.,]+ ms/);
     // Its own looks are no load.
@@ -67,7 +68,7 @@ describe.skipIf(!hasChromium)('the health page of the console', () => {
     await fail('healthz', 503, 'provider_error');
     await page.clock.fastForward(20_000);
     await expect.poll(() => page.locator('.state').textContent()).toBe('Does not answer');
-    expect(await page.locator('.failure').textContent()).toBe('not now');
+    await expect.poll(() => page.locator('.failure').textContent()).toBe('not now');
     expect(await page.locator('.findings').textContent()).not.toContain('All is well');
     await page.unroute('**/healthz');
     await page.clock.fastForward(20_000);

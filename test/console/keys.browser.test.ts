@@ -38,7 +38,7 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     await opened.page.locator('h1').waitFor();
     return opened;
   };
-  const grants = (page: Page) => page.getByLabel('Grants', { exact: true }).textContent();
+  const grants = (page: Page) => expect.poll(() => page.getByLabel('Grants', { exact: true }).textContent());
   const box = (page: Page, name: string, line = 0) => page.getByRole('checkbox', { name }).nth(line);
   const shownKey = async (page: Page): Promise<string> =>
     (await page.locator('section', { hasText: 'only time' }).locator('pre').textContent()) ?? '';
@@ -55,20 +55,20 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     await page.getByLabel('Users').fill('ana\nben, the second\n');
     await box(page, 'write').focus();
     await page.keyboard.press('Space');
-    expect(await grants(page)).toBe('read:*  write:*');
+    await grants(page).toBe('read:*  write:*');
     await box(page, 'delete').press('Space');
-    expect(await grants(page)).toBe('*:*');
+    await grants(page).toBe('*:*');
     await page.getByLabel('in the scopes').fill('work/*');
     await page.getByRole('button', { name: 'Other scopes' }).press('Enter');
     await page.getByLabel('in the scopes').nth(1).fill('home of ana');
     await box(page, 'manage keys').press('Space');
-    expect(await grants(page)).toBe('*:work/*  read:home of ana  admin:*');
+    await grants(page).toBe('*:work/*  read:home of ana  admin:*');
     await box(page, 'manage keys').press('Space');
     await box(page, 'untrusted').press('Space');
     await page.getByLabel('Name').press('Enter');
 
     const key = await shownKey(page);
-    expect(await page.evaluate('document.activeElement.textContent')).toContain('The key editor');
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toContain('The key editor');
     await page.getByRole('button', { name: 'Copy the key' }).click();
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe(key);
     const [stored] = (await provider.keys?.list({}, call)) ?? [];
@@ -80,7 +80,7 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
 
     await page.getByRole('button', { name: 'I have it' }).click();
     await page.getByRole('button', { name: 'Revoke editor' }).waitFor();
-    expect(await page.locator('tbody .mark').allTextContents()).toEqual(['active', 'untrusted']);
+    await expect.poll(() => page.locator('tbody .mark').allTextContents()).toEqual(['active', 'untrusted']);
     expect(await page.content()).not.toContain(key.slice(17));
 
     await page.getByRole('button', { name: 'Revoke editor' }).press('Enter');
@@ -89,8 +89,8 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     await page.getByRole('button', { name: 'Revoke editor' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await expect.poll(() => page.locator('main').textContent()).toContain('editor is revoked');
-    expect(await page.getByRole('button', { name: 'Revoke editor' }).count()).toBe(0);
-    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Stored keys');
+    await expect.poll(() => page.getByRole('button', { name: 'Revoke editor' }).count()).toBe(0);
+    await expect.poll(() => page.evaluate('document.activeElement.ariaLabel')).toBe('Stored keys');
     await expect.poll(() => list(url, key, 'ana')).toBe(401);
     expect(troubles).toEqual([]);
   });
@@ -99,8 +99,8 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     const { page } = await openAs(ADMIN);
     await page.getByLabel('Name').fill('second admin');
     await box(page, 'read').uncheck();
-    expect(await grants(page)).toBe('none');
-    expect(await page.getByRole('button', { name: 'Create key' }).isDisabled()).toBe(true);
+    await grants(page).toBe('none');
+    await expect.poll(() => page.getByRole('button', { name: 'Create key' }).isDisabled()).toBe(true);
     await box(page, 'manage keys').check();
     await create(page);
     const key = await shownKey(page);
@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     await page.getByLabel('Name').fill('second admin');
     await create(page);
     await expect.poll(() => page.locator('.failure').textContent()).toMatch(/exists already.*Request [\w-]+/);
-    expect(await page.locator('tbody tr').textContent()).toContain('in use here');
+    await expect.poll(() => page.locator('tbody tr').textContent()).toContain('in use here');
     expect(await page.getByRole('button', { name: /^Revoke/ }).count()).toBe(0);
   });
 
@@ -125,7 +125,7 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     await expect.poll(() => page.locator('tbody tr').count()).toBe(50);
     await page.getByRole('button', { name: 'Older' }).click();
     await expect.poll(() => page.locator('tbody tr').count()).toBe(51);
-    expect(await page.getByRole('button', { name: 'Older' }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: 'Older' }).count()).toBe(0);
   });
 
   it('[Decision 41] is absent with its reason, and with the command that helps', async () => {

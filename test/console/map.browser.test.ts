@@ -23,14 +23,14 @@ describe.skipIf(!hasChromium)('the map of the console', () => {
     await page.reload();
     await expect.poll(() => marks(page).count()).toBe(3);
     // The colour and the form of a scope.
-    expect(await page.locator('.legend li').allTextContents()).toEqual([' work/tools (2)', ' home (1)']);
+    await expect.poll(() => page.locator('.legend li').allTextContents()).toEqual([' work/tools (2)', ' home (1)']);
     const forms = await Promise.all([0, 1, 2].map((n) => marks(page).nth(n).getAttribute('d')));
     expect(new Set(forms).size).toBe(2);
     await marks(page).nth(1).hover();
     await expect.poll(() => page.locator('.tip span').first().textContent()).toBe(HOSTILE);
     await marks(page).nth(1).click();
     await expect.poll(() => page.locator('.content').textContent()).toBe(HOSTILE);
-    expect(page.url()).toMatch(/#\/memory\?id=mem_\w+&user=ana$/);
+    await expect.poll(() => page.url()).toMatch(/#\/memory\?id=mem_\w+&user=ana$/);
     expect(troubles).toEqual([]);
   });
 
@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('the map of the console', () => {
     const link = page.getByRole('link', { name: 'green tea' });
     await link.focus();
     await expect.poll(() => page.locator('.tip span').first().textContent()).toBe('green tea');
-    expect(await page.locator('.ring').count()).toBe(1);
+    await expect.poll(() => page.locator('.ring').count()).toBe(1);
     await page.keyboard.press('Enter');
     await expect.poll(() => page.locator('.content').textContent()).toBe('green tea');
   });
@@ -51,11 +51,11 @@ describe.skipIf(!hasChromium)('the map of the console', () => {
     };
     const { page, url } = await openMap('#/map?user=ana&scope=work/*&colour=age', fill);
     await expect.poll(() => marks(page).count()).toBe(2);
-    expect(await page.locator('.legend li').count()).toBe(2);
+    await expect.poll(() => page.locator('.legend li').count()).toBe(2);
     await page.getByLabel('Colour by').selectOption('scope');
     await page.getByRole('button', { name: 'Draw' }).click();
     await expect.poll(() => page.locator('.legend li').allTextContents()).toEqual([' work/tools (2)']);
-    expect(page.url()).toBe(`${url}/console/#/map?user=ana&scope=work%2F*&colour=scope`);
+    await expect.poll(() => page.url()).toBe(`${url}/console/#/map?user=ana&scope=work%2F*&colour=scope`);
     await page.goto(`${url}/console/#/map?user=nobody`);
     await expect.poll(() => page.locator('main').textContent()).toMatch(/No memory to draw/);
   });

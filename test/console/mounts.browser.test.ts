@@ -34,11 +34,11 @@ describe.skipIf(!hasChromium)('the console of a gateway with several stores', ()
     const { page, troubles, url } = await openConsole('#/memories?user=ana', { provider: subject.provider });
     await expect.poll(() => rows(page).count()).toBe(2);
     await page.getByRole('button', { name: 'Filters' }).click();
-    expect(await page.locator('.tree .mark').allTextContents()).toEqual(['crm', 'handbook']);
+    await expect.poll(() => page.locator('.tree .mark').allTextContents()).toEqual(['crm', 'handbook']);
     expect(await page.locator('.missing').count()).toBe(0);
     await page.goto(`${url}/console/#/search?user=ana&q=tea`);
     await expect.poll(() => page.locator('.results .mark').first().textContent()).toBe('crm');
-    expect(await page.locator('.parts', { hasText: '0.5 × (' }).count()).toBeGreaterThan(0);
+    await expect.poll(() => page.locator('.parts', { hasText: '0.5 × (' }).count()).toBeGreaterThan(0);
     await page.goto(`${url}/console/#/health`);
     await expect.poll(() => page.locator('main').textContent()).toContain('at team/handbook: add, search');
     await expectAccessible(page, 'health');

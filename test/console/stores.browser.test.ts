@@ -6,7 +6,7 @@ import type { Authenticator } from '../../src/core/grants.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { openSubject, recordingLog, type Subject } from '../support/subject.ts';
-import { rows, useConsole, useKey } from './browser.ts';
+import { rows, stored, useConsole, useKey } from './browser.ts';
 
 const HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script> שלום 👩‍👩‍👧';
 
@@ -84,7 +84,7 @@ describe.skipIf(!hasChromium).each(STORES)('the console on $name', ({ open, long
       },
     );
     await expect.poll(() => rows(page).count()).toBe(4);
-    expect(await rows(page).nth(2).textContent()).toBe(HOSTILE);
+    await expect.poll(() => rows(page).nth(2).textContent()).toBe(HOSTILE);
     await rows(page).nth(1).focus();
     await page.keyboard.press('e');
     await page.locator('.row.open textarea').fill('mint tea');
@@ -96,15 +96,14 @@ describe.skipIf(!hasChromium).each(STORES)('the console on $name', ({ open, long
     await page.keyboard.press('Delete');
     await page.getByRole('button', { name: 'Delete now' }).click();
     await expect.poll(() => rows(page).count()).toBe(3);
-    const { items } = await client.list({ user_id: 'ana' });
-    expect(items.map(({ content }) => content)).toEqual(['mint tea', HOSTILE, 'x'.repeat(longest)]);
+    await expect.poll(() => stored(client)).toEqual(['mint tea', HOSTILE, 'x'.repeat(longest)]);
 
     await rows(page).nth(1).click();
     await expect.poll(() => page.locator('.content').textContent()).toBe(HOSTILE);
     await page.goto(`${url}/console/#/search?user=ana&q=teas`);
     await expect.poll(() => page.locator('.results li').first().textContent()).toContain('mint tea');
-    expect(await page.locator('.orders section').count()).toBe(orders);
-    expect(await page.locator('.parts').count()).toBeGreaterThanOrEqual(3);
+    await expect.poll(() => page.locator('.orders section').count()).toBe(orders);
+    await expect.poll(() => page.locator('.parts').count()).toBeGreaterThanOrEqual(3);
     await expect.poll(() => page.locator('section pre').textContent()).toContain('mint tea');
     for (const [hash, text] of Object.entries(shown)) {
       await page.goto(`${url}/console/#/${hash}`);
@@ -112,7 +111,7 @@ describe.skipIf(!hasChromium).each(STORES)('the console on $name', ({ open, long
     }
     await page.goto(`${url}/console/#/health`);
     await expect.poll(() => page.locator('main').textContent()).toContain('All is well');
-    expect(await page.title()).toBe('Health');
+    await expect.poll(() => page.title()).toBe('Health');
     expect(troubles).toEqual([]);
   });
 

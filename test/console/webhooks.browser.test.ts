@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)('the page of webhooks', () => {
     await button(page, 'Create webhook').press('Enter');
     const secret = await shownSecret(page);
     expect(secret).toMatch(/^whsec_/);
-    expect(await page.evaluate('document.activeElement.textContent')).toContain('The secret');
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toContain('The secret');
     await button(page, 'I have it').click();
     await button(page, 'Send a test').click();
     await expect.poll(() => text(page)).toContain('Test: delivered (204).');
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)('the page of webhooks', () => {
     );
     await button(page, 'Refresh').click();
     await expect.poll(() => text(page)).toMatch(/given up after a day.*1,234 changes were not delivered/);
-    expect(await page.locator('tbody tr').textContent()).toMatch(/memory\.addrejected5003msg_1/);
+    await expect.poll(() => page.locator('tbody tr').textContent()).toMatch(/memory\.addrejected5003msg_1/);
     await button(page, 'Resume').click();
     await expect.poll(() => text(page)).toContain('The deliveries go on.');
     expect((await opened.provider.webhooks?.list(call))?.[0]?.state).toBe('active');

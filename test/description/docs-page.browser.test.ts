@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { CHROMIUM, CHROMIUM_ARGUMENTS, hasChromium } from '../support/chromium.ts';
+import { CHROMIUM, CHROMIUM_OPTIONS, hasChromium } from '../support/chromium.ts';
 import { closedTo } from '../support/closed.ts';
+import { PATIENCE_MS } from '../support/full.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 import { endpointsOf, fetchDocument } from './document.ts';
 
@@ -24,7 +25,8 @@ describe.skipIf(!hasChromium)('the page at /docs, in a browser', () => {
   beforeAll(async () => {
     server = await startServer();
     profile = await mkdtemp(join(tmpdir(), 'omp-chromium-'));
-    browser = await chromium.launchPersistentContext(profile, { executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS });
+    browser = await chromium.launchPersistentContext(profile, CHROMIUM_OPTIONS);
+    browser.setDefaultTimeout(PATIENCE_MS);
     page = await browser.newPage();
     page.on('request', (request) => asked.push(request.url()));
     page.on('requestfailed', (request) => troubles.push(`${request.url()} failed: ${request.failure()?.errorText}`));
@@ -47,7 +49,7 @@ describe.skipIf(!hasChromium)('the page at /docs, in a browser', () => {
     await page.locator('.opblock').first().waitFor();
     expect(await page.title()).toBe('Open Memory Protocol gateway');
     const endpoints = endpointsOf(await fetchDocument(server.client));
-    expect(await page.locator('.opblock').count()).toBe(endpoints.length);
+    await expect.poll(() => page.locator('.opblock').count()).toBe(endpoints.length);
     expect(await page.locator('.info').textContent()).toContain('Open Memory Protocol gateway');
     expect(await page.locator('.errors-wrapper').count()).toBe(0);
   });

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
+import { PATIENCE_MS } from './full.ts';
 
 export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const hasChromium = existsSync(CHROMIUM);
-export const CHROMIUM_ARGUMENTS = [
+const ARGUMENTS = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
@@ -12,3 +13,6 @@ export const CHROMIUM_ARGUMENTS = [
   '--disable-component-update',
   '--disable-sync',
 ];
+
+/** To launch it, however long that takes. */
+export const CHROMIUM_OPTIONS = { executablePath: CHROMIUM, args: ARGUMENTS, timeout: PATIENCE_MS };
