@@ -23,6 +23,7 @@ const COMMANDS = {
   freeze: async () => moveCommand('freeze'),
   unfreeze: async () => moveCommand('unfreeze'),
   verify: async () => moveCommand('verify'),
+  person: async () => moveCommand('person'),
   reembed: async () => (await import('./cli/reembed.ts')).runReembed,
   rollback: async () => moveCommand('rollback'),
   restore: async () => (await import('./cli/backup.ts')).runRestore,

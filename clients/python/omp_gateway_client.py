@@ -390,6 +390,32 @@ class MemoryClient:
         deleted: int = self._send("DELETE", path)["deleted"]
         return deleted
 
+    def person_file(self, user_id: str) -> Iterator[Dict[str, Any]]:
+        """All that is stored of a user, line by line; the last one says whether it is complete. Raises ConnectionFailed if it
+        was cut off.
+
+        `type` of a line: person, memory, version, audit, missing, not_kept, end.
+        """
+        url = "{}/users/{}/file".format(self._url, urllib.parse.quote(user_id, safe=""))
+
+        def opened() -> Any:
+            response = self._open("GET", url, None, {})
+            if response.status >= 300:
+                with response:
+                    _read(response.status, response.headers, self._connected(response.read))
+            return response
+
+        whole = False
+        with self._retried(opened, True) as response:
+            for line in iter(lambda: self._connected(response.readline), b""):
+                if not line.endswith(b"\n"):
+                    break
+                fields = json.loads(line)
+                yield fields
+                whole = fields["type"] == "end"
+        if not whole:
+            raise ConnectionFailed("the file was cut off: its last line is missing")
+
     def rollback(self, user_id: str, since: str, **fields: Any) -> "Rollback":
         """Undoes what was written to the memories of a user since a time; each page that is read undoes what it names.
 
@@ -511,13 +537,17 @@ class MemoryClient:
         repeatable: bool = False,
     ) -> Dict[str, Any]:
         """`repeatable`: the request may be sent again although it may have had an effect."""
-        end = time.monotonic() + self._total_timeout
         url = self._url + path + _encode(query or {})
         data = None if body is None else json.dumps(body).encode()
+        answer: Dict[str, Any] = self._retried(lambda: self._attempt(method, url, data, headers or {}), repeatable)
+        return answer
+
+    def _retried(self, attempt: Callable[[], Any], repeatable: bool) -> Any:
+        end = time.monotonic() + self._total_timeout
         failures = 0
         while True:
             try:
-                return self._attempt(method, url, data, headers or {})
+                return attempt()
             except (ApiError, ConnectionFailed, InvalidResponse) as error:
                 pause = random.random() * min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**failures)
                 pause += getattr(error, "retry_after", None) or 0.0
@@ -527,6 +557,15 @@ class MemoryClient:
                 time.sleep(pause)
 
     def _attempt(self, method: str, url: str, data: Optional[bytes], headers: Mapping[str, str]) -> Dict[str, Any]:
+        with self._open(method, url, data, headers) as response:
+            status, answer, text = response.status, response.headers, self._connected(response.read)
+        self._consistency = answer.get("X-Consistency-Token", self._consistency)
+        result = _read(status, answer, text)
+        self._warn(answer)
+        return result
+
+    def _open(self, method: str, url: str, data: Optional[bytes], headers: Mapping[str, str]) -> Any:
+        """The answer, also of an error, with its body yet to be read."""
         key = self._key() if callable(self._key) else self._key
         sent = {**self._headers, **headers}
         if key is not None:
@@ -539,19 +578,20 @@ class MemoryClient:
         if self._consistency is not None:
             sent["X-Consistency-Token"] = self._consistency
         request = urllib.request.Request(url, data=data, headers=sent, method=method)
-        try:
+
+        def send() -> Any:
             try:
-                with _OPENER.open(request, timeout=self._timeout) as response:
-                    status, answer, text = response.status, response.headers, response.read()
+                return _OPENER.open(request, timeout=self._timeout)
             except urllib.error.HTTPError as error:
-                with error:
-                    status, answer, text = error.code, error.headers, error.read()
+                return error
+
+        return self._connected(send)
+
+    def _connected(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
         except (OSError, http.client.HTTPException) as error:
             raise ConnectionFailed("the request to {} failed: {}".format(self._url, error)) from error
-        self._consistency = answer.get("X-Consistency-Token", self._consistency)
-        result = _read(status, answer, text)
-        self._warn(answer)
-        return result
 
     def _warn(self, headers: Mapping[str, str]) -> None:
         """Warns once for each field that the gateway ignores, and for each store that an answer lacks."""

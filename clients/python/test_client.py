@@ -36,6 +36,14 @@ class RealGateway(unittest.TestCase):
             self.client.get(added["id"])
         self.assertIn("delete", [entry["action"] for entry in self.client.audit(user_id=self.user)])
 
+    def test_person_file(self) -> None:
+        added = self.client.add("prefers tea", user_id=self.user)
+        lines = list(self.client.person_file(self.user))
+        self.assertEqual([one["id"] for one in lines if one["type"] == "memory"], [added["id"]])
+        self.assertEqual((lines[-1]["type"], lines[-1]["complete"]), ("end", True))
+        with self.assertRaises(omp.InvalidRequest):
+            next(self.client.person_file(" "))
+
     def test_undo(self) -> None:
         added = self.client.add("prefers tea", user_id=self.user)
         self.client.update(added["id"], content="prefers mint")
@@ -151,6 +159,14 @@ class Faults(unittest.TestCase):
             with self.assertRaises(omp.MemoryClientError):
                 client.create_key("editor", ["read:*"])
             self.assertEqual(len(asked), 3 * requests)
+
+    def test_a_file_that_was_cut_off(self) -> None:
+        for fault in (answer(200, b'{"type":"person"}\n'), answer(200, b'{"type":"person"}\n{"type":"e')):
+            client, _ = self.serve(fault)
+            lines = client.person_file("u")
+            self.assertEqual(next(lines), {"type": "person"})
+            with self.assertRaises(omp.ConnectionFailed):
+                next(lines)
 
     def test_adds_are_repeated_with_their_key(self) -> None:
         client, asked = self.serve(reset, BROKEN, FINE)

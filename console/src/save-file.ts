@@ -20,11 +20,14 @@ const FORMATS = {
 export type Format = keyof typeof FORMATS;
 
 /** Gives the memories to the browser as a file. */
-export function saveFile(format: Format, user: string, memories: readonly Memory[]): void {
-  const url = URL.createObjectURL(new Blob(FORMATS[format](memories)));
+export const saveFile = (format: Format, user: string, memories: readonly Memory[]): void =>
+  saveLines(FORMATS[format](memories), `memories-${user}.${format}`);
+
+export function saveLines(lines: BlobPart[], name: string): void {
+  const url = URL.createObjectURL(new Blob(lines));
   const link = document.createElement('a');
   link.href = url;
-  link.download = `memories-${user.replace(/[^\w.-]+/g, '_')}.${format}`;
+  link.download = name.replace(/[^\w.-]+/g, '_');
   link.click();
   setTimeout(() => URL.revokeObjectURL(url));
 }

@@ -5,6 +5,7 @@ import { Confirmation } from './confirmation.tsx';
 import { count, counted, Time } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
 import { href } from './route.ts';
+import { saveLines } from './save-file.ts';
 import { useSession } from './session.ts';
 import { type Column, Empty, Table, Title } from './ui.tsx';
 
@@ -104,12 +105,45 @@ function OneUser({ user }: { user: string }) {
           href={(tag) => href('memories', { user, tag })}
         />
       </div>
+      {capabilities.features.person_file && <SaveAll user={user} />}
       {capabilities.features.rollback && (
         <p>
           <a href={href('rollback', { user })}>Roll back what was written in a time</a>
         </p>
       )}
       {capabilities.features.erase && stats.count > 0 && <Erase user={user} stats={stats} onErased={reload} />}
+    </>
+  );
+}
+
+/** The file of a person, for who asks what is stored of them. */
+function SaveAll({ user }: { user: string }) {
+  const { client } = useSession();
+  const [state, setState] = useState<{ reading?: true; error?: unknown; missing?: boolean }>({});
+  const save = async () => {
+    setState({ reading: true });
+    try {
+      const lines: string[] = [];
+      let missing = false;
+      for await (const line of client.users.file(user)) {
+        lines.push(`${JSON.stringify(line)}\n`);
+        missing ||= line.type === 'missing';
+      }
+      saveLines(lines, `person-${user}.jsonl`);
+      setState({ missing });
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  return (
+    <>
+      <p>
+        <button type="button" disabled={state.reading} onClick={() => void save()}>
+          Everything of this user
+        </button>
+      </p>
+      {state.missing && <p class="missing">Something could not be read: the file names it.</p>}
+      {state.error !== undefined && <Failure error={state.error} />}
     </>
   );
 }

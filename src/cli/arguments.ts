@@ -31,6 +31,7 @@ const COMMANDS = [
   'keys',
   'mcp',
   'migrate',
+  'person',
   'reembed',
   'restore',
   'rollback',
@@ -128,6 +129,7 @@ export function helpText(): string {
        omp-gateway migrate|verify ...            move, compare two stores
        omp-gateway freeze|unfreeze ...           stop changes, allow them again
        omp-gateway rollback USER ...             undo what a key has written
+       omp-gateway person export USER ...        all that is stored of a user
 
 The Open Memory Protocol over HTTP in front of a vector store. Each command has
 its own --help. Documentation: docs/getting-started.md, docs/configuration.md,

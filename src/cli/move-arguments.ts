@@ -5,7 +5,7 @@ import { TRANSCRIPT_FORMATS, type TranscriptFormatName } from '../move/transcrip
 import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
 import { Mistake } from './terminal.ts';
 
-export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze' | 'rollback';
+export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze' | 'rollback' | 'person';
 
 const STORES = `A STORE is
   config              the configured one of this machine (the embedded Postgres
@@ -161,6 +161,21 @@ Options:
   --dry-run           Change nothing
   --to STORE          Default: config
 ${END}`,
+  person: `Usage: omp-gateway person export USER [--out FILE] [options]
+
+Writes all that is stored of a user to a file that a person can read: memories,
+their versions and audit entries of every store, one JSON object a line. What
+could not be read is named there, and on standard error. The file gets its name
+once it is whole, and only its user may read it.
+
+${STORES}
+                      Its key needs the grant read:*
+
+Options:
+  --out FILE          Default: standard output
+  --replace           Replace a file that exists
+  --from STORE        Default: config
+${END}`,
   verify: `Usage: omp-gateway verify A B [options]
 
 Compares all fields of all memories of two stores or files, the number of
@@ -197,6 +212,7 @@ const OPTIONS = {
   freeze: { ...COMMON_OPTIONS, json: flag },
   unfreeze: { ...COMMON_OPTIONS, json: flag },
   rollback: { ...COMMON_OPTIONS, json: flag, since: text, until: text, key: text, to: text, 'dry-run': flag },
+  person: { ...COMMON_OPTIONS, json: flag, out: text, replace: flag, from: text },
   verify: { ...ALL, queries: text, overlap: text },
 } as const;
 const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
@@ -206,6 +222,7 @@ const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
   freeze: ['STORE'],
   unfreeze: ['STORE'],
   rollback: ['USER'],
+  person: ['export', 'USER'],
   verify: ['A', 'B'],
 };
 /** They may be left out: the store is the configured one, or those of a migration are named by options. */

@@ -13,6 +13,7 @@ import { runRollback } from './move-rollback.ts';
 import { isStoreName, type Run } from './move-run.ts';
 import { runTranscripts } from './move-transcripts.ts';
 import { runVerify } from './move-verify.ts';
+import { runPerson } from './person.ts';
 import { showProgress } from './progress.ts';
 import { Mistake, runCommand, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
@@ -24,6 +25,7 @@ const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) =>
   freeze: runFreeze,
   unfreeze: runFreeze,
   rollback: runRollback,
+  person: runPerson,
   verify: runVerify,
 };
 

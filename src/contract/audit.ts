@@ -17,6 +17,7 @@ export const AUDIT_ACTIONS = [
   'map',
   'erase',
   'rollback',
+  'person_file',
   'export',
   'import',
   'changes',

@@ -216,7 +216,7 @@ export const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** The share of one caller: two of the largest answers. */
 export const SHARE_BYTES = 2 * MAX_ANSWER_BYTES;
 /** A read that takes less is not counted. */
-const SMALL_BYTES = 128 * 1024;
+export const SMALL_BYTES = 128 * 1024;
 /** Expected size of a record of an unknown caller: 500 of them fill the largest answer. */
 const FIRST_RECORD_BYTES = 8 * 1024;
 /** Otherwise a caller could start hundreds of large reads at once after some small ones. */

@@ -57,10 +57,20 @@ const SHARE = 0.5;
 /** Runs the work with a deadline before that of the request, so that the others can still answer. */
 async function inShare<Result>(name: string, call: Call, work: (call: Call) => Promise<Result>): Promise<Result> {
   if (call.deadline === undefined) return work(call);
+  return inTime(name, SHARE * (call.deadline - performance.now()), call, work);
+}
+
+/** Runs the work with a deadline of its own, after so many milliseconds; undefined: none. */
+export async function inTime<Result>(
+  name: string,
+  ms: number | undefined,
+  call: Call,
+  work: (call: Call) => Promise<Result>,
+): Promise<Result> {
   const own = new Call(call.requestId, call.caller);
   own.trace = call.trace;
   own.consistency = call.consistency;
-  const timer = setTimeout(() => own.abort(tooSlow(name)), SHARE * (call.deadline - performance.now()));
+  const timer = ms === undefined ? undefined : setTimeout(() => own.abort(tooSlow(name)), ms);
   const stop = call.onAbort(() => own.abort(call.signal.reason));
   try {
     return await own.unlessAborted(work(own));

@@ -4,8 +4,9 @@ import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import type { WireMemory } from '../verbs/memory.ts';
 import { etagOf, namesEtag } from '../verbs/memory.ts';
-import { fieldsIn, queryFieldsOf, type Verb } from '../verbs/verb.ts';
+import { type FileAnswer, fieldsIn, queryFieldsOf, type Verb } from '../verbs/verb.ts';
 import { itemError } from './error-envelope.ts';
+import { fileAnswer } from './file-answer.ts';
 import { type Env, readJson } from './request.ts';
 
 /** A route for each verb: makes the input from the request, runs the verb, and answers. */
@@ -63,10 +64,11 @@ export function readHeader(c: Context<Env>, name: string): string | undefined {
 }
 
 function answerOf(
-  { success: { status, tagged } }: Verb,
+  { success: { status, tagged, file } }: Verb,
   hasEtag: Gate['hasEtag'],
 ): (c: Context<Env>, output: unknown) => Response {
   if (status === 204) return (c) => c.body(null, 204);
+  if (file) return (c, output) => fileAnswer(c, output as FileAnswer);
   if (tagged) {
     return (c, output) =>
       hasEtag((output as WireMemory).id)

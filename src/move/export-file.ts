@@ -37,7 +37,7 @@ export interface Writer {
 }
 
 /** A new file that only its user may read. Removes an older one of this name. */
-async function createPrivate(path: string): Promise<FileHandle> {
+export async function createPrivate(path: string): Promise<FileHandle> {
   // Its mode would stay.
   await rm(path, { force: true });
   return open(path, 'wx', 0o600);

@@ -102,4 +102,4 @@ function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
 }
 
 /** `user_id` is the requested one, and `seq` is in the cursor only. */
-const entryToWire = ({ user_id: _, seq: __, ...entry }: StoredEntry) => entry;
+export const entryToWire = ({ user_id: _, seq: __, ...entry }: StoredEntry) => entry;

@@ -179,6 +179,7 @@ export const capabilityExample = {
     map: true,
     erase: true,
     rollback: true,
+    person_file: true,
     export: true,
     import: true,
     keys: true,

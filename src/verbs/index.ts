@@ -6,6 +6,7 @@ import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
 import { map } from './map.ts';
 import { get, list, remove, update } from './memories.ts';
+import { personFile } from './person.ts';
 import { rollback } from './rollback.ts';
 import { context, search } from './search.ts';
 import { erase, stats, users } from './users.ts';
@@ -32,6 +33,7 @@ export const VERB_TABLE = {
   erase,
   rollback,
   stats,
+  person_file: personFile,
   export: exportMemories,
   import: importMemories,
   map,

@@ -185,7 +185,8 @@ async function rollBack(
 
 const NO_ORIGINS = 'rollback of a key: its memories do not say who wrote them; leave out key';
 
-const alone = (store: Store): StorePart => ({
+/** A single store as one of several. */
+export const alone = (store: Store): StorePart => ({
   name: store.name,
   store,
   ask: async (call, work) => ({ result: await work(call) }),

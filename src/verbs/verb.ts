@@ -82,6 +82,15 @@ export interface Success {
   readonly example?: object;
   /** Whether the answer is one memory, which has an `ETag`. */
   readonly tagged?: true;
+  /** Whether the answer is a `FileAnswer`. */
+  readonly file?: true;
+}
+
+/** An answer that is made while it is sent: a file of JSON objects, one a line. */
+export interface FileAnswer {
+  readonly name: string;
+  /** The next page is made when the one before is taken. */
+  readonly pages: AsyncIterable<readonly object[]>;
 }
 
 export const verb = <Input extends z.ZodObject, Output, const Need extends keyof Store>(

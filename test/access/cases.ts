@@ -24,6 +24,7 @@ import {
   refusalById,
   refusalOfAdd,
   refusalOfErase,
+  refusalOfFile,
   refusalOfQuery,
   refusalOfRollback,
   refusalOfUpdate,
@@ -172,6 +173,7 @@ export function readCases(
       auditCase(key, user_id, found(user_id, undefined), audited),
       ...changesCases(key, [user_id], found, audited),
       statsCase(key, user_id, found(user_id, undefined), counted),
+      fileCase(key, user_id, found(user_id, undefined)),
     ]),
     ...changesCases(key, USERS, found, audited),
     usersCase(key, found, counted),
@@ -307,6 +309,25 @@ const statsCase = (key: Key, user_id: string, due: readonly WireMemory[], counte
     return { count, scopes: scopes.map(({ scope }) => scope ?? '').sort() };
   },
   value: { count: due.length, scopes: due.map(({ scope }) => scope ?? '').sort() },
+});
+
+const fileCase = (key: Key, user_id: string, due: readonly WireMemory[]): ReadCase => ({
+  name: `file of ${user_id}`,
+  async send({ ask }) {
+    const reply = await ask(`/users/${user_id}/file`);
+    return { ...reply, body: reply.body ?? reply.text };
+  },
+  code: refusalOfFile(key, user_id),
+  read: (body) =>
+    (body as string)
+      .split('\n')
+      .slice(0, -1)
+      .flatMap((text) => {
+        const line = JSON.parse(text);
+        return line.type === 'memory' ? [line.id] : [];
+      })
+      .sort(),
+  value: due.map(({ id }) => id).sort(),
 });
 
 const usersCase = (key: Key, found: Found, counted: boolean): ReadCase => ({

@@ -97,6 +97,10 @@ export const refusalOfAdd = (key: Key, { user_id, scope = null }: Owned): Refusa
 export const refusalOfErase = (key: Key, user: string): Refusal | undefined =>
   reaches(key, user) && globsOf(key, 'delete').includes('*') ? undefined : 'scope_denied';
 
+/** All that is stored of a user, in whatever scope. */
+export const refusalOfFile = (key: Key, user: string): Refusal | undefined =>
+  reaches(key, user) && globsOf(key, 'read').includes('*') ? undefined : 'scope_denied';
+
 /** Whatever somebody wrote: it may be in any scope, and undoing it writes or deletes. */
 export const refusalOfRollback = (key: Key, user: string): Refusal | undefined =>
   globsOf(key, 'write').includes('*') ? refusalOfErase(key, user) : 'scope_denied';

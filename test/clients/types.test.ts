@@ -43,6 +43,8 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   listUsers: ['UsersQuery', 'Page<User> & LeftOut'],
   eraseUser: ['undefined', '{ deleted: number }'],
   rollBack: ['RollbackQuery', 'RollbackPage'],
+  // A file is no JSON.
+  getPersonFile: ['undefined', 'undefined'],
   exportMemories: ['ExportQuery', 'ExportPage'],
   importMemories: [
     "{ memories: NewExportedMemory[]; on_conflict?: 'skip' | 'replace' }",

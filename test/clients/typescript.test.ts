@@ -53,6 +53,16 @@ describe.each(PROVIDERS)('the client on %s', (_name, open) => {
   });
   afterAll(() => subject.close());
 
+  it('[Decision 61] reads all that is stored of a user, line by line', async () => {
+    const user_id = `${freshUser()}/é`;
+    const { id } = await client.memories.add({ user_id, content: 'prefers tea ☕' });
+    const lines = [];
+    for await (const line of client.users.file(user_id)) lines.push(line);
+    expect(lines[0]).toMatchObject({ type: 'person', user_id });
+    expect(lines[1]).toMatchObject({ type: 'memory', id, content: 'prefers tea ☕' });
+    expect(lines.at(-1)).toMatchObject({ type: 'end', memories: 1, complete: true });
+  });
+
   it('lists, reads, restores and purges versions, and rolls back', async ({ skip }) => {
     skip(!subject.capabilities.features.versions, 'it keeps no versions');
     const { memories, users } = client;
@@ -252,6 +262,18 @@ describe('the client against a server of faults', () => {
     const { client, asked } = await serverOf(fault, fault, fine);
     expect(await client.memories.get('mem_1')).toEqual(MEMORY);
     expect(asked).toHaveLength(3);
+  });
+
+  const PERSON = '{"type":"person"}\n';
+  it.each([
+    ['without its last line', (response: ServerResponse) => void response.end(PERSON)],
+    ['in the middle of a line', (response: ServerResponse) => void response.end(`${PERSON}{"type":"e`)],
+    ['in the middle', (response: ServerResponse) => void response.write(PERSON, () => response.destroy())],
+  ])('[Decision 61] a file that was cut off is no whole one: %s', async (_name, fault) => {
+    const { client } = await serverOf(fault);
+    const file = client.users.file('u');
+    expect((await file.next()).value).toEqual({ type: 'person' });
+    await expect(file.next()).rejects.toBeInstanceOf(ConnectionError);
   });
 
   it.each([

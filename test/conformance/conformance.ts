@@ -17,6 +17,7 @@ import { kitSuite } from './kit.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { mapSuite } from './map.suite.ts';
 import { originsSuite } from './origins.suite.ts';
+import { personSuite } from './person.suite.ts';
 import { recordsSuite } from './records.suite.ts';
 import { rollbackSuite } from './rollback.suite.ts';
 import { scopesSuite } from './scopes.suite.ts';
@@ -50,6 +51,7 @@ const SUITES = [
   usersSuite,
   versionsSuite,
   rollbackSuite,
+  personSuite,
   transferSuite,
   mapSuite,
   originsSuite,

@@ -23,6 +23,7 @@ const OWN = [
   'map',
   'erase',
   'rollback',
+  'person_file',
   'export',
   'import',
   'batch',

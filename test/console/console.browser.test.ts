@@ -226,6 +226,10 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
   it('lists users and counts, and erases one after asking twice', async () => {
     const { page, client } = await open('#/users', {}, ana('a', 'b'));
     await page.getByRole('link', { name: 'ana', exact: true }).click();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Everything of this user' }).click();
+    const lines = (await readFile(await (await download).path(), 'utf8')).trim().split('\n');
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ type: 'end', memories: 2, complete: true });
     await page.getByRole('button', { name: /^Erase everything/ }).click();
     const dialog = page.getByRole('dialog');
     await expect.poll(() => dialog.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true);

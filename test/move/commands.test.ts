@@ -363,6 +363,42 @@ function residentKb(pid: number | undefined): number {
   }
 }
 
+describe('person export', () => {
+  it('[Decision 61] writes what is stored of a user to a file that only its user may read, and says what is missing', async () => {
+    const postgres = { url: 'postgres://omp@127.0.0.1:1/omp' };
+    const crm = { mount: 'crm', required: false, search: { mode: 'keyword' }, postgres };
+    const { client, url } = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    await fill({ client }, 30);
+    const user = 'user 3';
+    const { items } = await client.list({ user_id: user });
+    const file = join(folder, 'person.jsonl');
+    const args = ['person', 'export', user, '--from', url];
+    const done = JSON.parse((await expectEnd([...args, '--out', file, '--json'])).stdout);
+    expect(done).toMatchObject({ memories: items.length, complete: true, file });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${file}.part`)).toBe(false);
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    const memories = lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'memory');
+    expect(memories.map(({ id }) => id).sort()).toEqual(items.map(({ id }) => id).sort());
+    expect((await expectEnd([...args, '--out', file], {}, 1)).stderr).toContain('--replace');
+    await expectEnd([...args, '--out', file, '--replace']);
+    const { stdout, stderr } = await expectEnd(args);
+    expect(stdout.split('\n').slice(1, 1 + items.length)).toEqual(lines.slice(1, 1 + items.length));
+    expect(stderr).toContain(`Done: ${items.length} memories`);
+
+    const env = { OMP_PROVIDER: 'memory', OMP_STORES: JSON.stringify({ crm }) };
+    const partial = await startGateway({ env: { ...env, OMP_SEARCH_MODE: 'keyword' } });
+    const ended = await expectEnd(['person', 'export', user, '--from', partial.url], {}, 1);
+    expect(ended.stderr).toContain('missing: memories of the store crm');
+    expect(JSON.parse(ended.stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ type: 'end', complete: false });
+  });
+
+  it('says what is wrong with its arguments', async () => {
+    expect((await expectEnd(['person', 'export'], {}, 2)).stderr).toContain('expected export and USER');
+    expect((await expectEnd(['person', 'erase', 'ana'], {}, 2)).stderr).toContain('expected export, not erase');
+  });
+});
+
 describe('rollback', () => {
   it('[Decision 56] prints what it does with each memory, changes nothing in a dry run, and goes on when it is repeated', async () => {
     const { client, url } = await startGateway({ env: { OMP_PROVIDER: 'memory' } });

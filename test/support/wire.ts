@@ -137,6 +137,8 @@ export interface WireCapabilities {
     readonly erase: boolean;
     /** Our own: `POST /users/{id}/rollback`. */
     readonly rollback: boolean;
+    /** Our own: `GET /users/{id}/file`. */
+    readonly person_file: boolean;
     /** Our own: `GET /export`, `POST /import`. */
     readonly export: boolean;
     readonly import: boolean;

@@ -1,4 +1,4 @@
-import { ApiError } from './errors.ts';
+import { ApiError, ConnectionError } from './errors.ts';
 import {
   type Answer,
   type ApiPromise,
@@ -45,6 +45,7 @@ import type {
   NewMemory,
   NewWebhook,
   Page,
+  PersonLine,
   RollbackItem,
   RollbackPage,
   RollbackQuery,
@@ -344,6 +345,21 @@ class Users {
     return toPromise(
       this.#send({ method: 'DELETE', path: ['users', user_id, 'memories'], repeatable: false }, options),
     );
+  }
+
+  /**
+   * All that is stored of a user, line by line, if `features.person_file` is true: the last line says whether it is complete. Throws
+   * `ConnectionError` if it was cut off.
+   */
+  async *file(user_id: string, options?: CallOptions): AsyncGenerator<PersonLine, void, void> {
+    const request = { ...reading('GET', ['users', user_id, 'file']), lines: true } as const;
+    const { data } = await this.#send<AsyncIterable<PersonLine>>(request, options);
+    let isWhole = false;
+    for await (const line of data) {
+      yield line;
+      isWhole = line.type === 'end';
+    }
+    if (!isWhole) throw new ConnectionError('the file was cut off: its last line is missing');
   }
 
   /**

@@ -46,11 +46,15 @@ export interface Request {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether the request may be sent again although it may have had an effect. */
   readonly repeatable: boolean;
+  /** Whether the answer is an object a line. The data are then the objects, as they arrive. */
+  readonly lines?: true;
 }
 
 /** A request that is yet to be made is made within the time of the call. */
 export type Send = <Data>(request: Request | (() => Promise<Request>), options?: CallOptions) => Promise<Answer<Data>>;
 
+/** Milliseconds for one attempt, or between two parts of an answer that comes in lines. */
+const TIMEOUT = 30_000;
 /** Pauses between attempts, in milliseconds: the first, and the longest. */
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 8_000;
@@ -105,11 +109,15 @@ export function createSend(client: ClientOptions): Send {
     );
     const payload = body === undefined ? {} : { body: JSON.stringify(body) };
     let response: Response;
-    let text: string;
+    let text = '';
     try {
       // A redirect could send the memories to another host, and makes a POST a GET.
       const redirect = 'manual';
       response = await (client.fetch ?? fetch)(url, { method, headers, signal, redirect, ...payload });
+      if (request.lines && response.ok && response.body) {
+        const data = linesIn(response.body, options.timeout ?? client.timeout ?? TIMEOUT, options.signal);
+        return { data: data as never, response, requestId: response.headers.get('x-request-id') ?? undefined };
+      }
       text = await response.text();
     } catch (error) {
       if (error instanceof MemoryError) throw error;
@@ -123,7 +131,7 @@ export function createSend(client: ClientOptions): Send {
 
   /** One attempt with its timeout. Rejects with the reason of `whole` if that ended it. */
   const attemptInTime = async (request: Request, options: CallOptions, whole: AbortSignal): Promise<Answer<never>> => {
-    const { timeout = client.timeout ?? 30_000 } = options;
+    const { timeout = client.timeout ?? TIMEOUT } = options;
     const timer = expiring(timeout, `no complete answer within ${timeout} ms (timeout)`);
     const signal = AbortSignal.any([whole, timer.signal]);
     try {
@@ -193,6 +201,33 @@ function read(response: Response, text: string): Answer<never> {
     return { data: data as never, response, requestId };
   }
   throw errorOf(data, { status, requestId, retryAfter }) ?? invalid("the protocol's");
+}
+
+/** The objects of an answer that has one a line. */
+async function* linesIn(
+  body: ReadableStream<Uint8Array>,
+  timeout: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<unknown, void, void> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  try {
+    for (;;) {
+      const timer = expiring(timeout, `no further part of the answer within ${timeout} ms (timeout)`);
+      const both = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal;
+      const { done, value } = await unlessAborted(reader.read(), both).finally(timer.clear);
+      if (done) return;
+      const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) yield JSON.parse(line);
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error instanceof MemoryError ? error : new ConnectionError('the answer was cut off', { cause: error });
+  } finally {
+    reader.cancel().catch(() => {});
+  }
 }
 
 /** `Retry-After` as seconds: a number or a date. */

@@ -274,6 +274,7 @@ export type Action =
   | 'map'
   | 'erase'
   | 'rollback'
+  | 'person_file'
   | 'export'
   | 'import'
   | 'changes'
@@ -430,6 +431,7 @@ export interface Capabilities {
     map?: boolean;
     erase?: boolean;
     rollback?: boolean;
+    person_file?: boolean;
     export?: boolean;
     import?: boolean;
     changes?: boolean;
@@ -542,6 +544,22 @@ export interface MapQuery {
   scope?: string | undefined;
   tag?: string | undefined;
 }
+
+/** A line of the file of a person. A memory lacks the fields that are not set. */
+export type PersonLine =
+  | {
+      type: 'person';
+      user_id: string;
+      made_at: string;
+      format: number;
+      /** `holds`: where a store is mounted; absent: the root store. */
+      stores: { name: string; holds?: string }[];
+      note: string;
+    }
+  | (Omit<Memory, 'user_id'> & { type: 'memory' | 'version'; version?: number; store: string })
+  | (AuditEntry & { type: 'audit' })
+  | { type: 'missing' | 'not_kept'; what: string; why: string }
+  | { type: 'end'; memories: number; versions: number; audit_entries: number; complete: boolean };
 
 export interface MemoryMap extends LeftOut {
   /** Newest first; `x` and `y` from 0 to 1. `text` is the beginning of the content. */

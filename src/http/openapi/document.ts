@@ -15,7 +15,7 @@ code points. docs/http-api.md and docs/security.md in the gateway's repository h
 \`/healthz\`, \`/livez\`, \`/readyz\` and this description answers 401 without a valid key or token, unknown paths included.
 
 **Authorization.** A key or token may access all users or some. Its grants allow \`read\` (get, list, search, context,
-audit, users, stats, map), \`write\` (add, update) and \`delete\`, each in all scopes or in some; to erase a user needs \`delete\` in all. \`admin:*\` allows to manage keys and to freeze the store, and nothing else. By id, a memory of a user without access
+audit, users, stats, map; in all scopes also the file of a user), \`write\` (add, update) and \`delete\`, each in all scopes or in some; to erase a user needs \`delete\` in all. \`admin:*\` allows to manage keys and to freeze the store, and nothing else. By id, a memory of a user without access
 answers 404, exactly like an unknown id; a memory of a user with access, but outside the grants, answers 403. Update
 needs \`write\` for the old and the new scope; without \`read\` it returns only what the caller sent. List, search, context and
 audit return only what the grants allow; they answer 403 for a user without access, and for a scope that cannot match any

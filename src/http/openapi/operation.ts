@@ -19,7 +19,7 @@ const EXAMPLE_REQUEST_ID = '7f9c2ba4-e88f-4a7d-9c1b-0d5e3a6f2b10';
 
 /** A body, by default JSON, with an example. */
 interface Body {
-  readonly type?: 'text/html';
+  readonly type?: 'text/html' | 'application/x-ndjson';
   readonly schema: z.ZodType;
   readonly example?: object | undefined;
 }
@@ -64,7 +64,12 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
     success: {
       status: success.status ?? 200,
       description: success.description,
-      ...(success.schema && { body: { schema: success.schema, example: success.example } }),
+      ...(success.schema && {
+        body: {
+          schema: success.schema,
+          ...(success.file ? { type: 'application/x-ndjson' as const } : { example: success.example }),
+        },
+      }),
     },
     ...('if_match' in headers && { otherwise: VERSION_CHANGED }),
     ...('last_event_id' in headers && { otherwise: CURSOR_GONE }),

@@ -1,0 +1,95 @@
+import { existsSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import type { PersonLine } from '../../clients/typescript/src/index.ts';
+import { createPrivate, partOf } from '../move/export-file.ts';
+import type { MoveRequest } from './move-arguments.ts';
+import { fromOf, inPages, PAGE, type Run } from './move-run.ts';
+import { memories, number } from './progress.ts';
+import { escapeControls, Mistake, printable } from './terminal.ts';
+
+/** Where the lines go. */
+interface Output {
+  readonly name: string;
+  write(text: string): Promise<unknown>;
+  finish(): Promise<unknown>;
+  /** Leaves nothing of an unfinished file. */
+  close(): Promise<unknown>;
+}
+
+/** `omp-gateway person export`. Returns the exit status: 1 also if the file lacks something. */
+export async function runPerson({ names, values, ...request }: MoveRequest, run: Run): Promise<number> {
+  const [verb, user = ''] = names;
+  if (verb !== 'export') throw new Mistake(`expected export, not ${printable(String(verb))}`);
+  const path = values.out as string | undefined;
+  if (path !== undefined && existsSync(path) && !values.replace) {
+    throw new Error(`${path} exists; use --replace to replace it`);
+  }
+  const store = await run.open(fromOf({ names, values, ...request }), 'from');
+  if (!store.capabilities.features.person_file) {
+    throw new Error(`${store.name} cannot read all of a user (features.person_file is not true)`);
+  }
+  const output = path === undefined ? streamOutput() : await fileOutput(path);
+  run.onStop(() => (path === undefined ? 'standard output is cut' : `${path} is not written`));
+  let done = 0;
+  let last: PersonLine | undefined;
+  try {
+    for await (const lines of inPages(store.client.users.file(user, { signal: run.signal }), PAGE)) {
+      await output.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      for (const line of lines) {
+        if (line.type === 'memory') done++;
+        if (line.type === 'missing') run.say(`missing: ${printable(line.what)}: ${printable(line.why)}`);
+      }
+      last = lines.at(-1);
+      run.progress({ done });
+    }
+    await output.finish();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+    // The reader of the pipe has ended, such as `head`.
+    run.end();
+    return 1;
+  } finally {
+    await output.close();
+  }
+  run.end();
+  // Without it the client has thrown.
+  const { type: _, ...end } = last as Extract<PersonLine, { type: 'end' }>;
+  if (values.json && path !== undefined) run.terminal.stdout.write(`${JSON.stringify({ ...end, file: path })}\n`);
+  else {
+    const counts = `${memories(end.memories)}, ${number(end.versions)} versions, ${number(end.audit_entries)} audit entries`;
+    run.say(`Done: ${counts} of ${store.name} in ${output.name}.`);
+  }
+  return end.complete ? 0 : 1;
+}
+
+async function fileOutput(path: string): Promise<Output> {
+  const part = partOf(path);
+  const file = await createPrivate(part);
+  return {
+    name: path,
+    write: (text) => file.writeFile(text),
+    async finish() {
+      await file.datasync();
+      await rename(part, path);
+    },
+    async close() {
+      await file.close();
+      await rm(part, { force: true });
+    },
+  };
+}
+
+/** Waits until the reader has taken what was written. */
+function streamOutput(): Output {
+  // The callback of the write has it too.
+  process.stdout.on('error', () => {});
+  return {
+    name: 'standard output',
+    write: (text) =>
+      new Promise<void>((resolve, reject) =>
+        process.stdout.write(escapeControls(text), (error) => (error ? reject(error) : resolve())),
+      ),
+    finish: async () => {},
+    close: async () => {},
+  };
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Call, type ExportPart, type Memory, OmpError, type Provider } from '#contract';
+import { ANONYMOUS, OPEN } from '../../src/core/grants.ts';
+import { eventually } from '../support/eventually.ts';
+import { serverForTest } from '../support/server.ts';
+import { openSubject } from '../support/subject.ts';
+
+const memory = (n: number, content: string): Memory => ({
+  ...{ id: `mem_${n}`, content, user_id: 'u', created_at: NOW, updated_at: NOW, scope: null, tags: [], source: null },
+  ...{ confidence: null, valid_from: null, valid_to: null, supersedes: [], embedding_model: null, status: null },
+  extensions: {},
+});
+const NOW = '2026-03-02T08:00:00.000Z';
+
+/** A store whose export has so many pages of 16 memories of 8 KB. `before` runs before each. */
+function paged(pages: number, before: (page: number, call: Call) => unknown = () => {}) {
+  const asked = { pages: 0 };
+  const alter = (provider: Provider): Provider => ({
+    ...provider,
+    async export({ after = '0' }, call): Promise<ExportPart> {
+      const page = Number(after);
+      asked.pages++;
+      await before(page, call);
+      const items = Array.from({ length: 16 }, (_, i) => ({
+        ...{ memory: memory(page * 16 + i, 'x'.repeat(8_000)), vector: null },
+        ...{ version: 1, versions: [], versions_left_out: 0 },
+      }));
+      return { items, next: page + 1 < pages ? String(page + 1) : undefined };
+    },
+  });
+  return { asked, alter };
+}
+
+const typeOf = (line: string) => JSON.parse(line).type;
+const types = (text: string): string[] => text.split('\n').slice(0, -1).map(typeOf);
+
+describe('[Decision 61] a file is sent while it is read', () => {
+  it('one page at a time, as the client takes it: 20,000 memories are never in memory at once', async () => {
+    const { asked, alter } = paged(1_250);
+    const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword', alter });
+    onTestFinished(subject.close);
+    const { body } = await subject.app.request('/users/u/file', {}, {});
+    let taken = 0;
+    let lines = 0;
+    let ahead = 0;
+    for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+      ahead = Math.max(ahead, asked.pages - taken);
+      if (taken < 1_250) taken++;
+      lines += new TextDecoder().decode(chunk).split('\n').length - 1;
+    }
+    expect(ahead).toBe(1);
+    expect(asked.pages).toBe(1_250);
+    // The first line, the audit entry of the file itself, and the last line.
+    expect(lines).toBe(20_000 + 3);
+  });
+
+  it('and not any more once the client has left', async () => {
+    let left = false;
+    const { asked, alter } = paged(1_250, async (page, call) => {
+      if (page < 3) return;
+      await new Promise<void>((resolve) => call.onAbort(resolve));
+      left = true;
+    });
+    const { url } = await serverForTest({ alter });
+    const leaving = new AbortController();
+    const { body } = await fetch(`${url}/users/u/file`, { signal: leaving.signal });
+    await body?.getReader().read();
+    await eventually(() => expect(asked.pages).toBe(4));
+    expect(left).toBe(false);
+    leaving.abort();
+    await eventually(() => expect(left).toBe(true));
+    expect(asked.pages).toBe(4);
+  });
+
+  it('each read has the deadline of a request, and the file says what it lacks then', async () => {
+    const { alter } = paged(3, (page, call) => page === 1 && new Promise<void>((resolve) => call.onAbort(resolve)));
+    const { client } = await serverForTest({ alter, request_timeout_ms: 500 });
+    const { text } = await client.ask('/users/u/file');
+    expect(types(text)).toEqual(['person', ...Array(16).fill('memory'), 'missing', 'audit', 'end']);
+  });
+
+  it('and not to a key that was revoked meanwhile: the connection breaks, before the last line', async () => {
+    let revoked = false;
+    const { alter } = paged(1_250, (page) => {
+      if (page === 2) revoked = true;
+    });
+    const authenticate = async () => {
+      if (revoked) throw new OmpError('unauthorized', 'revoked');
+      return { ...ANONYMOUS, ...(await OPEN.authenticate(undefined, {} as Call)) };
+    };
+    const { url } = await serverForTest({ alter, authenticator: { authenticate } });
+    const response = await fetch(`${url}/users/u/file`);
+    await expect(response.text()).rejects.toThrow('terminated');
+  });
+
+  it('a failure that nobody foresaw breaks it too, and is logged', async () => {
+    const { alter } = paged(1_250);
+    const { url, lines } = await serverForTest({
+      alter: (provider) => {
+        const { audit, ...rest } = alter(provider);
+        const read = async () =>
+          [
+            {
+              get user_id(): string {
+                throw new TypeError('a mistake');
+              },
+            },
+          ] as never;
+        return { ...rest, audit: { ...(audit as Required<Provider>['audit']), read } };
+      },
+    });
+    const response = await fetch(`${url}/users/u/file`);
+    await expect(response.text()).rejects.toThrow('terminated');
+    expect(lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual(['request failed']);
+  });
+});
