@@ -25,6 +25,7 @@ const COMMANDS = {
   verify: async () => moveCommand('verify'),
   person: async () => moveCommand('person'),
   reembed: async () => (await import('./cli/reembed.ts')).runReembed,
+  retention: async () => moveCommand('retention'),
   rollback: async () => moveCommand('rollback'),
   restore: async () => (await import('./cli/backup.ts')).runRestore,
   webhooks: async () => (await import('./cli/webhooks.ts')).runWebhooks,

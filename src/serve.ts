@@ -9,6 +9,8 @@ import { rateLimitOptions, telemetryOptions, tokenOptions, webhookOptions } from
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { createHealth } from './core/health.ts';
+import { openRetention } from './core/retention.ts';
+import { startRetention } from './core/retention-runs.ts';
 import { NO_TELEMETRY, type Telemetry } from './core/telemetry.ts';
 import type { Store } from './core/with-embedder.ts';
 import { loopbackHosts } from './http/admission.ts';
@@ -55,10 +57,12 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
     const stores = await openGate(config, telemetry, parts, log);
-    const { store: provider, gate, webhooks } = stores;
+    const { store: provider, gate, webhooks, retention } = stores;
     const sender = webhooks?.start(gate.feed);
     if (sender) parts.add('webhooks', sender.close);
-    telemetry.watch({ ...stores, provider, followers: gate.feed.followers, deliveries: sender?.stats });
+    if (retention) parts.add('retention', startRetention({ retention, store: provider, log }).close);
+    const { followers } = gate.feed;
+    telemetry.watch({ ...stores, provider, followers, deliveries: sender?.stats, retention: retention?.stats });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -117,9 +121,10 @@ async function openGate(
   const wanted = webhookOptions(config);
   const webhooks = wanted && openWebhooks(wanted, store, log);
   if (wanted && !webhooks) log.warn({}, NO_WEBHOOKS);
-  const resources = { store, auditQueue, webhooks: webhooks?.manage, max_record_bytes, log };
+  const retention = openRetention(config.retention, store, log);
+  const resources = { store, auditQueue, webhooks: webhooks?.manage, retention, max_record_bytes, log };
   const gate = createGate({ ...resources, rate_limit_per_minute, scrape });
-  return { ...stores, gate, webhooks, breakers: dependencies.states };
+  return { ...stores, gate, webhooks, retention, breakers: dependencies.states };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */

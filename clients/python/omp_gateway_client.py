@@ -426,6 +426,20 @@ class MemoryClient:
         body = {"since": since, **fields}
         return Rollback(lambda more: self._send("POST", path, body={**body, **more}, repeatable=True))
 
+    def retention(self, dry_run: bool = False) -> Iterator[Dict[str, Any]]:
+        """Deletes what the retention rules of the gateway say; dry_run=True only says what would be deleted.
+
+        Yields pages `{"rules", "looked", "items", "kept"}`; each page that is read deletes what it counts. The counts of all pages add
+        up. Needs a key that reads and deletes everything.
+        """
+        more: Dict[str, Any] = {}
+        while True:
+            page: Dict[str, Any] = self._send("POST", "/retention", body={"dry_run": dry_run, **more}, repeatable=True)
+            yield page
+            if page.get("next_cursor") is None:
+                return
+            more = {"cursor": page["next_cursor"]}
+
     def keys(self, **filters: Any) -> Iterator[Dict[str, Any]]:
         """The keys of the gateway, newest first. Needs a key with the grant admin:*. `filters`: limit (of a page)."""
         return self._pages("/keys", filters, "items")

@@ -202,6 +202,12 @@ class Faults(unittest.TestCase):
         self.assertEqual([undone.partial, undone.without, undone.deletes_known], [["crm"], ["old"], False])
         self.assertEqual(len(asked), 2)
 
+    def test_retention_reads_all_pages(self) -> None:
+        page: Dict[str, Any] = {"rules": [], "looked": 1, "items": [], "kept": []}
+        client, asked = self.serve(answer(200, {**page, "next_cursor": "c"}), answer(200, {**page, "next_cursor": None}))
+        self.assertEqual([one["looked"] for one in client.retention(dry_run=True)], [1, 1])
+        self.assertEqual(len(asked), 2)
+
     def test_one_class_for_each_fault(self) -> None:
         cases: List[Tuple[Fault, Type[omp.MemoryClientError]]] = [
             (error(401, "unauthorized"), omp.Unauthorized),

@@ -34,6 +34,7 @@ const COMMANDS = [
   'person',
   'reembed',
   'restore',
+  'retention',
   'rollback',
   'unfreeze',
   'verify',
@@ -130,6 +131,7 @@ export function helpText(): string {
        omp-gateway freeze|unfreeze ...           stop changes, allow them again
        omp-gateway rollback USER ...             undo what a key has written
        omp-gateway person export USER ...        all that is stored of a user
+       omp-gateway retention ...                 delete what is old by rules
 
 The Open Memory Protocol over HTTP in front of a vector store. Each command has
 its own --help. Documentation: docs/getting-started.md, docs/configuration.md,

@@ -5,7 +5,7 @@ import { TRANSCRIPT_FORMATS, type TranscriptFormatName } from '../move/transcrip
 import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
 import { Mistake } from './terminal.ts';
 
-export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze' | 'rollback' | 'person';
+export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze' | 'rollback' | 'retention' | 'person';
 
 const STORES = `A STORE is
   config              the configured one of this machine (the embedded Postgres
@@ -176,6 +176,19 @@ Options:
   --replace           Replace a file that exists
   --from STORE        Default: config
 ${END}`,
+  retention: `Usage: omp-gateway retention [STORE] [options]
+
+Deletes the memories whose time is over by the rules of the configuration
+("retention"), as a gateway does by itself once a day, and prints how many, by
+user and scope; look at it with --dry-run first. The rules are those of the
+STORE. After an interruption, the same command goes on.
+
+${STORES}
+                      Its key needs the grants read:* and delete:*
+
+Options:
+  --dry-run           Change nothing
+${END}`,
   verify: `Usage: omp-gateway verify A B [options]
 
 Compares all fields of all memories of two stores or files, the number of
@@ -211,6 +224,7 @@ const OPTIONS = {
   },
   freeze: { ...COMMON_OPTIONS, json: flag },
   unfreeze: { ...COMMON_OPTIONS, json: flag },
+  retention: { ...COMMON_OPTIONS, json: flag, 'dry-run': flag },
   rollback: { ...COMMON_OPTIONS, json: flag, since: text, until: text, key: text, to: text, 'dry-run': flag },
   person: { ...COMMON_OPTIONS, json: flag, out: text, replace: flag, from: text },
   verify: { ...ALL, queries: text, overlap: text },
@@ -223,10 +237,11 @@ const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
   unfreeze: ['STORE'],
   rollback: ['USER'],
   person: ['export', 'USER'],
+  retention: ['STORE'],
   verify: ['A', 'B'],
 };
 /** They may be left out: the store is the configured one, or those of a migration are named by options. */
-const OPTIONAL: ReadonlySet<MoveCommand> = new Set(['migrate', 'freeze', 'unfreeze']);
+const OPTIONAL: ReadonlySet<MoveCommand> = new Set(['migrate', 'freeze', 'unfreeze', 'retention']);
 
 type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 

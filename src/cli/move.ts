@@ -9,6 +9,7 @@ import { runExport } from './move-export.ts';
 import { runFreeze } from './move-freeze.ts';
 import { runImport } from './move-import.ts';
 import { runMigrate } from './move-migrate.ts';
+import { runRetention } from './move-retention.ts';
 import { runRollback } from './move-rollback.ts';
 import { isStoreName, type Run } from './move-run.ts';
 import { runTranscripts } from './move-transcripts.ts';
@@ -26,11 +27,12 @@ const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) =>
   unfreeze: runFreeze,
   rollback: runRollback,
   person: runPerson,
+  retention: runRetention,
   verify: runVerify,
 };
 
 /**
- * `omp-gateway export`, `import`, `migrate`, `verify`, `freeze`, `unfreeze` and `rollback`. Returns the exit status: 0; 1: it failed, was stopped, or something
+ * `omp-gateway export`, `import`, `migrate`, `verify`, `freeze`, `unfreeze`, `rollback` and `retention`. Returns the exit status: 0; 1: it failed, was stopped, or something
  * was rejected or differs; 2: wrong arguments.
  */
 export const runMove = (

@@ -69,10 +69,11 @@ export const ROOT = 'root';
 
 /** The configuration of one store alone. Throws if there is none of that name. */
 export function configOfStore(config: Config, name: string): Config {
-  if (name === ROOT) return { ...config, stores: [] };
+  // The rules of retention are in the scopes of all stores together.
+  if (name === ROOT) return { ...config, retention: [], stores: [] };
   const store = config.stores.find((each) => each.name === name);
   // The log of the root store has the changes of a mounted store: alone, it has no feed of them.
-  if (store !== undefined) return { ...store.config, audit: { ...store.config.audit, record: 'off' } };
+  if (store !== undefined) return { ...store.config, retention: [], audit: { ...store.config.audit, record: 'off' } };
   const names = [ROOT, ...config.stores.map((each) => each.name)];
   throw new Error(`there is no such store; there are ${names.join(', ')}`);
 }

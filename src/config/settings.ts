@@ -7,6 +7,7 @@ import { mapping } from './mapping-settings.ts';
 import { nearest } from './mistakes.ts';
 import { pinecone } from './pinecone-settings.ts';
 import { ingestion, postgres } from './postgres-settings.ts';
+import { retention } from './retention-settings.ts';
 
 /** Our own providers. The registry has one loader for each. */
 export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory'] as const;
@@ -269,7 +270,7 @@ const tracing = z.strictObject({
 /** All settings by group, in the order of help, the tables and the example file. */
 export const GROUPS = {
   Server: server,
-  Stores: { ...store, versions: versions.prefault({}), stores },
+  Stores: { ...store, versions: versions.prefault({}), retention, stores },
   Access: access,
   Limits: limits,
   'Search and embedding': { search: search.prefault({}), embedding: embedding.prefault({}), ingestion },
@@ -299,7 +300,7 @@ export const configSchema = z.strictObject({
 });
 
 /** What the gateway has once, however many stores there are. */
-const ofGateway = { ...server, ...access, ...limits, ...GROUPS['Metrics and traces'], stores };
+const ofGateway = { ...server, ...access, ...limits, ...GROUPS['Metrics and traces'], retention, stores };
 const mask = Object.fromEntries(Object.keys(ofGateway).map((key) => [key, true]));
 
 /** A mounted store: its mount, and every setting that is not the gateway's. */

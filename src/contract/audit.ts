@@ -18,6 +18,7 @@ export const AUDIT_ACTIONS = [
   'erase',
   'rollback',
   'person_file',
+  'retention',
   'export',
   'import',
   'changes',

@@ -14,6 +14,7 @@ import { globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
+import type { Retention } from './retention.ts';
 import { stamped, untrustedDenied } from './stamping.ts';
 import type { Webhooks } from './webhooks.ts';
 import type { Store } from './with-embedder.ts';
@@ -27,6 +28,8 @@ export interface Resources {
   readonly feed: ChangeFeed;
   /** Undefined: the store has none, or they are off. */
   readonly webhooks?: Webhooks | undefined;
+  /** Undefined: there are no rules. */
+  readonly retention?: Retention | undefined;
   readonly log: Log;
   /** Maximum size of a record, and of all records of one batch (`recordBytes`). */
   readonly max_record_bytes: number;
@@ -61,6 +64,7 @@ export class Access implements Resources {
   readonly shares: ReadShares;
   readonly feed: ChangeFeed;
   readonly webhooks: Webhooks | undefined;
+  readonly retention: Retention | undefined;
   readonly log: Log;
   readonly max_record_bytes: number;
   /** The allowed scopes of a query that reads, and its limit in bytes. */
@@ -71,7 +75,7 @@ export class Access implements Resources {
 
   /** `via`: the way in of the session. */
   constructor(principal: Principal, via: Way, resources: Resources) {
-    const { store, auditQueue, shares, feed, webhooks, log, max_record_bytes } = resources;
+    const { store, auditQueue, shares, feed, webhooks, retention, log, max_record_bytes } = resources;
     this.principal = principal;
     this.#store = store;
     this.store = stamped(store, principal, { via });
@@ -80,6 +84,7 @@ export class Access implements Resources {
     this.shares = shares;
     this.feed = feed;
     this.webhooks = webhooks;
+    this.retention = retention;
     this.log = log;
     this.max_record_bytes = max_record_bytes;
     this.bounds = { within: principal.grants.read, max_bytes: MAX_ANSWER_BYTES };

@@ -64,7 +64,7 @@ const MAX_TEXT = 1024;
 const BY_PROVIDER: ReadonlySet<AuditAction> = new Set(['add', 'update', 'delete', 'erase', 'purge']);
 /** Changes that belong to no memory, or to many. */
 const BY_ADMIN: ReadonlySet<AuditAction> = new Set([
-  ...(['create_key', 'revoke_key', 'freeze', 'unfreeze', 'rollback'] as const),
+  ...(['create_key', 'revoke_key', 'freeze', 'unfreeze', 'rollback', 'retention'] as const),
   ...(['create_webhook', 'delete_webhook', 'resume_webhook', 'rotate_webhook'] as const),
 ]);
 

@@ -13,7 +13,7 @@ import {
 } from './mount-reads.ts';
 import { createWrites, freezingOf } from './mount-writes.ts';
 import { ask } from './optional-stores.ts';
-import type { MountedStore, Store } from './with-embedder.ts';
+import type { MountedStore, Store, StorePart } from './with-embedder.ts';
 
 export interface MountOptions {
   readonly root: Store;
@@ -119,6 +119,16 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
   };
   return Object.defineProperties({}, Object.getOwnPropertyDescriptors(members)) as Store;
 }
+
+/** A single store as one of several. */
+export const alone = (store: Store): StorePart => ({
+  name: store.name,
+  store,
+  ask: async (call, work) => ({ result: await work(call) }),
+});
+
+/** The stores in their fixed order: of one store, itself. */
+export const partsIn = (store: Store): readonly StorePart[] => store.mounts?.parts ?? [alone(store)];
 
 /** What a client may ask for; a store that does not support it says so itself. Limits are the narrowest. */
 function capabilitiesOf(all: readonly ProviderCapabilities[]): ProviderCapabilities {

@@ -48,7 +48,7 @@ export interface MountedStore {
   current(): Store;
 }
 
-/** What a rollback or the file of a person reads of a store, and whether it can change it: changes go through `Access.store`, which stamps them. */
+/** What a rollback, retention or the file of a person reads of a store, and whether it can change it: changes go through `Access.store`, which stamps them. */
 export interface StoreReads extends Pick<Store, 'capabilities' | 'list' | 'export'> {
   readonly versions?: Omit<NonNullable<Store['versions']>, 'purge'> | undefined;
   readonly update?: unknown;

@@ -11,6 +11,7 @@ import {
   type ProviderStats,
 } from '#contract';
 import { askRarely } from '../core/rarely.ts';
+import type { RetentionStats } from '../core/retention.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
 import type { DeliveryStats } from '../core/webhooks.ts';
 import type { MountedStore } from '../core/with-embedder.ts';
@@ -32,6 +33,8 @@ export interface MetricSources {
   readonly followers?: () => number;
   /** Undefined: there are no webhooks. */
   readonly deliveries?: (() => DeliveryStats) | undefined;
+  /** Undefined: there are no rules. */
+  readonly retention?: (() => RetentionStats) | undefined;
 }
 
 /** All metrics in the text format of Prometheus, and its media type. */
@@ -185,7 +188,7 @@ const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
 function addSources(
   registry: Registry,
-  { provider, embedder, mounted = [], breakers, followers, deliveries }: MetricSources,
+  { provider, embedder, mounted = [], breakers, followers, deliveries, retention }: MetricSources,
 ): void {
   const registers = [registry];
   const others = mounted.length > 0;
@@ -233,6 +236,7 @@ function addSources(
     });
   }
   if (deliveries) addDeliveries(registry, deliveries);
+  if (retention) addRetention(registry, retention);
   new Gauge({
     name: 'omp_circuit_breaker_state',
     help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
@@ -369,6 +373,27 @@ function addDeliveries(registry: Registry, stats: () => DeliveryStats): void {
     registers,
     collect() {
       this.set(stats().lag);
+    },
+  });
+}
+
+function addRetention(registry: Registry, stats: () => RetentionStats): void {
+  const registers = [registry];
+  new Counter({
+    name: 'omp_retention_deleted_total',
+    help: 'Memories that retention has deleted.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(stats().deleted);
+    },
+  });
+  new Gauge({
+    name: 'omp_retention_completed_timestamp_seconds',
+    help: 'When the last pass of retention over all memories was complete; 0: none was since the start.',
+    registers,
+    collect() {
+      this.set((stats().completed ?? 0) / 1_000);
     },
   });
 }

@@ -180,6 +180,7 @@ export const capabilityExample = {
     erase: true,
     rollback: true,
     person_file: true,
+    retention: true,
     export: true,
     import: true,
     keys: true,

@@ -7,6 +7,7 @@ import { createKey, listKeys, revokeKey } from './keys.ts';
 import { map } from './map.ts';
 import { get, list, remove, update } from './memories.ts';
 import { personFile } from './person.ts';
+import { retention } from './retention.ts';
 import { rollback } from './rollback.ts';
 import { context, search } from './search.ts';
 import { erase, stats, users } from './users.ts';
@@ -32,6 +33,7 @@ export const VERB_TABLE = {
   users,
   erase,
   rollback,
+  retention,
   stats,
   person_file: personFile,
   export: exportMemories,

@@ -9,12 +9,12 @@ import {
   OmpError,
 } from '#contract';
 import { type Access, denied, SMALL_BYTES } from '../core/access.ts';
+import { alone, partsIn } from '../core/mounts.ts';
 import { inTime } from '../core/optional-stores.ts';
 import type { StorePart, StoreReads } from '../core/with-embedder.ts';
 import { entryToWire } from './audit.ts';
 import { userId } from './fields.ts';
 import { toWire } from './memory.ts';
-import { alone } from './rollback.ts';
 import { type FileAnswer, verb } from './verb.ts';
 
 /*
@@ -145,7 +145,7 @@ class PersonFile {
   /** Throws what nobody foresaw, and any error before the first page. */
   async *#stores(): AsyncGenerator<readonly Line[]> {
     const { mounts } = this.#access.store;
-    for (const part of mounts?.parts ?? [alone(this.#access.store)]) {
+    for (const part of partsIn(this.#access.store)) {
       // What the root store has where another is mounted is hidden from everybody else.
       const store = part === mounts?.parts[0] ? mounts.root : part.store;
       yield* this.#named(`memories of the store ${part.name}`, () => this.#memories(part, store));

@@ -3,6 +3,7 @@ import { type Call, type Memory, OmpError, type Position, type Ref } from '#cont
 import { recordBytes } from '#toolbox';
 import { type Access, denied, MAX_ANSWER_BYTES, type SizedResult } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
+import { partsIn } from '../core/mounts.ts';
 import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from '../core/rollback.ts';
 import { untrustedDenied } from '../core/stamping.ts';
 import type { Store, StorePart, StoreReads } from '../core/with-embedder.ts';
@@ -158,7 +159,7 @@ async function rollBack(
   from: Place,
   call: Call,
 ): Promise<SizedResult<{ items: Item[]; next: Place | undefined }>> {
-  const parts = access.store.mounts?.parts ?? [alone(access.store)];
+  const parts = partsIn(access.store);
   if (!parts.some((part) => canTell(part, work))) throw access.unsupported(NO_ORIGINS);
   const end = call.deadline === undefined ? Number.POSITIVE_INFINITY : (performance.now() + call.deadline) / 2;
   const items: Item[] = [];
@@ -184,13 +185,6 @@ async function rollBack(
 }
 
 const NO_ORIGINS = 'rollback of a key: its memories do not say who wrote them; leave out key';
-
-/** A single store as one of several. */
-export const alone = (store: Store): StorePart => ({
-  name: store.name,
-  store,
-  ask: async (call, work) => ({ result: await work(call) }),
-});
 
 interface Candidate {
   readonly id: string;

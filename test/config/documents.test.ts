@@ -92,7 +92,7 @@ describe('the example file', () => {
       section = /^(\w+):$/.exec(line)?.[1] ?? section;
       const [, indent, name] = /^( *)#?(\w+):(?: |$)/.exec(/^\w+:$/.test(line) ? '' : line) ?? [];
       // The entries of a list.
-      if (indent === undefined || name === undefined) return line.replace(/^( +)#-/, '$1-');
+      if (indent === undefined || name === undefined) return line.replace(/^( *)#-/, '$1-');
       const key = indent === '' ? name : `${section}.${name}`;
       shown.push(key);
       if (choices[key] === OFF) return line;

@@ -19,6 +19,7 @@ import { mapSuite } from './map.suite.ts';
 import { originsSuite } from './origins.suite.ts';
 import { personSuite } from './person.suite.ts';
 import { recordsSuite } from './records.suite.ts';
+import { retentionSuite } from './retention.suite.ts';
 import { rollbackSuite } from './rollback.suite.ts';
 import { scopesSuite } from './scopes.suite.ts';
 import { searchSuite } from './search.suite.ts';
@@ -52,6 +53,7 @@ const SUITES = [
   versionsSuite,
   rollbackSuite,
   personSuite,
+  retentionSuite,
   transferSuite,
   mapSuite,
   originsSuite,

@@ -24,6 +24,7 @@ const OWN = [
   'erase',
   'rollback',
   'person_file',
+  'retention',
   'export',
   'import',
   'batch',

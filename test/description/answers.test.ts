@@ -12,6 +12,7 @@ import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
 import { ALL_GRANTS, ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
+import { createRetention } from '../../src/core/retention.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openWebhooks } from '../../src/webhooks/webhooks.ts';
 import { openLimits } from '../rate-limit/limits.ts';
@@ -67,7 +68,8 @@ describe('every response is documented', () => {
     const log = recordingLog();
     const store = alter(behind({ ...subject.provider, keys: oneKey() }), condition);
     const webhooks = openWebhooks({ secret: 'x'.repeat(32), allow_private: false }, store, log)?.manage;
-    const { gate, auditQueue } = gateOn(store, log, { webhooks });
+    const retention = createRetention([{ tag: 'old', days: 1 }]);
+    const { gate, auditQueue } = gateOn(store, log, { webhooks, retention });
     const closed = condition === 'unauthorized' || condition === 'scope_denied';
     const { authenticator, key } = closed ? await powerless() : { authenticator: ADMIN, key: '' };
     const { requests } = await openLimits({ store: 'memory' }, { requests_per_minute: 1_000, now: () => 0 });
@@ -122,6 +124,7 @@ describe('every response is documented', () => {
     const memory = { user_id: 'u2', content: 'x' };
     const moved = { ...memory, id: 'own', created_at: '2026-03-01T09:30:00.000Z' };
     await client.tell('PATCH', client.byId(id), { content: 'z' });
+    await client.tell('POST', '/import', { memories: [{ ...moved, id: 'old', tags: ['old'] }] });
     await client.tell('POST', '/freeze');
     for (const [operationId, reply] of [
       ['addMemory', await client.tell('POST', '/memories', memory)],
@@ -131,6 +134,7 @@ describe('every response is documented', () => {
       ['restoreVersion', await client.tell('POST', `${client.byId(id)}/restore`, { version: 1 })],
       ['purgeVersions', await client.tell('DELETE', `${client.byId(id)}/versions`)],
       ['rollBack', await client.tell('POST', '/users/u2/rollback', { since: '2001-01-01' })],
+      ['applyRetention', await client.tell('POST', '/retention', {})],
       ['eraseUser', await client.tell('DELETE', '/users/u2/memories')],
       ['importMemories', await client.tell('POST', '/import', { memories: [moved] })],
     ] as const) {

@@ -4,6 +4,7 @@ import type { Embedder, Log, MaintenanceContext, Provider, RankingOptions } from
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
 import { type Authenticator, OPEN } from '../../src/core/grants.ts';
+import { createRetention } from '../../src/core/retention.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { createGate, type GateOptions } from '../../src/verbs/gate.ts';
@@ -66,6 +67,13 @@ export const RECORDED = { retention_days: null } as const;
 /** How versions are kept by providers under test. */
 export const VERSIONED = { max: 100, retention_days: null } as const;
 
+/** Rules under test, about no memory of another test. */
+const RETENTION = [
+  { tag: 'retention-keep', days: null },
+  { scope: 'retention/*', days: 30 },
+  { tag: 'retention-temp', days: 7, by: 'updated_at' },
+] as const;
+
 /** What the gateway puts between a composed provider and HTTP. */
 export function gateOn(store: Store, log: Log, options: Partial<GateOptions> = {}) {
   const auditQueue = openAuditQueue({ audit: store.audit, record: 'all', log });
@@ -103,7 +111,7 @@ export async function openGateway(
   });
   const composed = compose(opened, { embedder, log, ...(mounted?.name !== undefined && { name: mounted.name }) });
   const provider = (await mounted?.arrange(composed, embedder)) ?? composed;
-  const { gate, auditQueue } = gateOn(provider, log);
+  const { gate, auditQueue } = gateOn(provider, log, { retention: createRetention(RETENTION) });
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);
   const client = as({});

@@ -139,6 +139,8 @@ export interface WireCapabilities {
     readonly rollback: boolean;
     /** Our own: `GET /users/{id}/file`. */
     readonly person_file: boolean;
+    /** Our own: `POST /retention`. */
+    readonly retention: boolean;
     /** Our own: `GET /export`, `POST /import`. */
     readonly export: boolean;
     readonly import: boolean;
@@ -224,6 +226,20 @@ export interface WireError {
 
 export type { Code as WireErrorCode } from '../../src/conformance/protocol.ts';
 export { ERRORS, MAX_BODY_BYTES, STATUSES, VERBS } from '../../src/conformance/protocol.ts';
+
+/** `POST /retention`, Decision 60. */
+export interface WireRetention {
+  readonly rules: readonly object[];
+  readonly looked: number;
+  readonly items: readonly {
+    readonly user_id: string;
+    readonly scope: string | null;
+    readonly rule: number;
+    readonly memories: number;
+  }[];
+  readonly kept: readonly { readonly rule: number; readonly memories: number }[];
+  readonly next_cursor: string | null;
+}
 
 /** `POST /users/{id}/rollback`, Decision 56. */
 export interface WireRollback {

@@ -46,6 +46,9 @@ import type {
   NewWebhook,
   Page,
   PersonLine,
+  RetentionItem,
+  RetentionPage,
+  RetentionQuery,
   RollbackItem,
   RollbackPage,
   RollbackQuery,
@@ -158,6 +161,15 @@ export class MemoryClient {
     { on_conflict, ...options }: ImportOptions = {},
   ): ApiPromise<{ results: ImportResult[] }> {
     return toPromise(this.#send(reading('POST', ['import'], { body: { memories, on_conflict } }), options));
+  }
+
+  /**
+   * Deletes what the retention rules of the gateway say, or says with `dry_run` what it would delete, if `features.retention` is true. Each
+   * page that is read deletes what it counts. Needs a key that reads and deletes everything.
+   */
+  retention(query: RetentionQuery = {}, options?: CallOptions): Pages<RetentionItem, RetentionPage> {
+    const itemsOf = (page: RetentionPage) => page.items;
+    return pages(this.#send, { method: 'POST', path: ['retention'], query, itemsOf }, options);
   }
 
   /** Since when the store takes no changes, and who froze it. Throws `ScopeDeniedError` unless the key has the grant `admin:*`. */

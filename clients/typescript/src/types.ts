@@ -275,6 +275,7 @@ export type Action =
   | 'erase'
   | 'rollback'
   | 'person_file'
+  | 'retention'
   | 'export'
   | 'import'
   | 'changes'
@@ -432,6 +433,7 @@ export interface Capabilities {
     erase?: boolean;
     rollback?: boolean;
     person_file?: boolean;
+    retention?: boolean;
     export?: boolean;
     import?: boolean;
     changes?: boolean;
@@ -536,6 +538,39 @@ export interface RollbackItem {
 export interface RollbackPage extends Page<RollbackItem>, LeftOut {
   /** False: there is no audit log, so nothing names what was deleted. */
   deletes_known: boolean;
+}
+
+export interface RetentionQuery {
+  /** Only says what would be deleted. */
+  dry_run?: boolean;
+  cursor?: string | undefined;
+}
+
+export interface RetentionRule {
+  scope?: string;
+  tag?: string;
+  /** Null: what matches is kept. */
+  days: number | null;
+  /** From which time the days count; default: `created_at`. */
+  by?: 'created_at' | 'updated_at';
+}
+
+/** What was deleted, or would be. The pages may have several of the same user, scope and rule: add them up. */
+export interface RetentionItem {
+  user_id: string;
+  scope: string | null;
+  /** The number of the rule, from 1. */
+  rule: number;
+  memories: number;
+}
+
+export interface RetentionPage extends Page<RetentionItem>, LeftOut {
+  /** As configured: the first that a memory matches decides. */
+  rules: RetentionRule[];
+  /** Memories that the request has looked at. */
+  looked: number;
+  /** What rules without days have kept. */
+  kept: { rule: number; memories: number }[];
 }
 
 export interface MapQuery {
