@@ -31,7 +31,12 @@ const LONGEST_PAUSE_MS = 60_000;
 
 /** Opens the root store and those that are mounted, all at once. Rejects with a message that names the store and what to do. */
 export async function openStores(config: Config, { protect, parts, log }: StoreParts): Promise<OpenStores> {
-  const embedderOf = createEmbedders({ protect, parts, log });
+  const embedders: Embedder[] = [];
+  const embedderOf = createEmbedders({ protect, parts, log }, embedders);
+  const isPaid = [config, ...config.stores.map((one) => one.config)].some(
+    (one) => one.search.mode !== 'keyword' && embeddingOptions(one).kind === 'openai',
+  );
+  const takeUsage = () => embedders.flatMap(({ usage }) => usage?.take() ?? []);
   const open = async (own: Config, name?: string) => {
     const loading = own.search.mode === 'keyword' ? undefined : embedderOf(own, name);
     const embedder = await loading;
@@ -48,7 +53,12 @@ export async function openStores(config: Config, { protect, parts, log }: StoreP
     const part = name === undefined ? 'provider' : `stores.${name}`;
     const opening = openProvider(own.provider, providerOptions(own), context).then((backend) => {
       const protection = protect(name ?? backend.name, backend.ping);
-      return compose(backend, { embedder, log, protection, ...(name !== undefined && { name }) });
+      return compose(backend, {
+        embedder,
+        log,
+        protection,
+        ...(name === undefined ? isPaid && { takeUsage } : { name }),
+      });
     });
     const store = await parts.open(part, opening);
     // The bundled model loads while the database starts.
@@ -111,8 +121,8 @@ async function openMounted(
   };
 }
 
-/** Stores with the same settings share an embedder, which then embeds a query once for all of them. */
-function createEmbedders({ protect, parts, log }: StoreParts) {
+/** Stores with the same settings share an embedder, which then embeds a query once for all of them. All go into `opened`. */
+function createEmbedders({ protect, parts, log }: StoreParts, opened: Embedder[]) {
   const open = new Map<string, ReturnType<typeof startEmbedder>>();
   return (config: Config, name: string | undefined): ReturnType<typeof startEmbedder> => {
     const options = embeddingOptions(config);
@@ -123,7 +133,12 @@ function createEmbedders({ protect, parts, log }: StoreParts) {
     const starting = parts.open(part, startEmbedder(options, log, protect, name));
     open.set(key, starting);
     // An optional store tries again.
-    starting.then(({ loaded }) => loaded).catch(() => open.delete(key));
+    starting
+      .then((embedder) => {
+        opened.push(embedder);
+        return embedder.loaded;
+      })
+      .catch(() => open.delete(key));
     return starting;
   };
 }

@@ -481,6 +481,10 @@ class MemoryClient:
     def _webhook(id: str) -> str:
         return "/webhooks/" + urllib.parse.quote(id, safe="")
 
+    def embedding_usage(self, **filters: Any) -> Dict[str, Any]:
+        """What the embedding service was used for, by day and caller. Needs a key with the grant admin:*. `filters`: since, until (days)."""
+        return self._send("GET", "/embedding-usage", query=filters, repeatable=True)
+
     def frozen(self) -> Dict[str, Any]:
         """Since when the store takes no changes, and who froze it. Needs a key with the grant admin:*."""
         return self._send("GET", "/freeze", repeatable=True)

@@ -1,6 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { type CreatedKey, type Key, ScopeDeniedError } from '../../clients/typescript/src/index.ts';
 import { Copyable } from './copyable.tsx';
+import { EmbeddingCost } from './embedding-usage.tsx';
 import { Time } from './format.tsx';
 import { KeyForm } from './key-form.tsx';
 import { Failure, useLoad } from './load.tsx';
@@ -23,7 +24,13 @@ export function Keys() {
     setKeys((before) => [...before, ...page.items]);
     return page;
   });
-  if (!supported) return <NotStored />;
+  if (!supported)
+    return (
+      <>
+        <NotStored />
+        <EmbeddingCost />
+      </>
+    );
   if (error instanceof ScopeDeniedError) return <NotAdmin title="Keys" />;
   const add = ({ key, ...stored }: CreatedKey) => {
     setMade({ key, ...stored });
@@ -51,6 +58,7 @@ export function Keys() {
           Older
         </button>
       )}
+      <EmbeddingCost />
     </>
   );
 }

@@ -25,6 +25,7 @@ export const AUDIT_ACTIONS = [
   'list_keys',
   'create_key',
   'revoke_key',
+  'embedding_usage',
   'list_webhooks',
   'create_webhook',
   'delete_webhook',

@@ -105,12 +105,13 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     async open(options, context) {
       const opened = plain(await spec.open(await parse(options), context));
       requireMembers(name, opened);
-      const { capabilities, audit, keys, webhooks, versions, freezing, ingestion, ...methods } = opened;
+      const { capabilities, audit, keys, webhooks, embeddingUsage, versions, freezing, ingestion, ...methods } = opened;
       return {
         ...methods,
         ...(audit && { audit: plain(audit) }),
         ...(keys && { keys: plain(keys) }),
         ...(webhooks && { webhooks: plain(webhooks) }),
+        ...(embeddingUsage && { embeddingUsage: plain(embeddingUsage) }),
         ...(versions && { versions: plain(versions) }),
         ...(freezing && { freezing: plain(freezing) }),
         ...(ingestion && { ingestion: plain(ingestion) }),

@@ -1,4 +1,5 @@
 import type { Call } from './call.ts';
+import type { UsageMeter } from './usage.ts';
 
 /** Current statistics of an embedder, for the metrics. */
 export interface EmbedderStats {
@@ -26,8 +27,16 @@ export interface Embedder extends EmbedderIdentity {
   /**
    * One vector per text, in order, in the form of `toUnitHalf`: unit length, rounded so that every store computes the
    * same score. A text without any known word has the zero vector. Vectors of purpose `query` are cached.
+   * `apps`: who gave each text (`Caller.app`), if they are texts of several callers.
    */
-  embed(texts: readonly string[], purpose: 'document' | 'query', call: Call): Promise<Float32Array[]>;
+  embed(
+    texts: readonly string[],
+    purpose: 'document' | 'query',
+    call: Call,
+    apps?: readonly (string | null)[],
+  ): Promise<Float32Array[]>;
   stats?(): EmbedderStats;
+  /** Present if one pays for the embedder. */
+  readonly usage?: UsageMeter | undefined;
   close(): Promise<void>;
 }

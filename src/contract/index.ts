@@ -13,6 +13,7 @@ export * from './maintenance.ts';
 export * from './origin.ts';
 export * from './provider.ts';
 export * from './record.ts';
+export * from './usage.ts';
 export * from './users.ts';
 export * from './versions.ts';
 export * from './webhooks.ts';

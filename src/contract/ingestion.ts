@@ -4,6 +4,8 @@ export interface QueuedMemory {
   readonly content: string;
   /** How often the embedder failed because of this text. */
   readonly attempts: number;
+  /** Who wrote it last (`Origin.key`). */
+  readonly app?: string | null;
 }
 
 export interface EmbeddedMemory {

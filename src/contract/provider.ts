@@ -10,6 +10,7 @@ import type { Backlog, IngestionQueue } from './ingestion.ts';
 import type { KeyStore } from './keys.ts';
 import type { Written } from './origin.ts';
 import type { Memory, MemoryPatch, NewMemory, Ref, Visible } from './record.ts';
+import type { UsageStore } from './usage.ts';
 import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 import type { VersionOptions, VersionStore } from './versions.ts';
 import type { WebhookStore } from './webhooks.ts';
@@ -270,6 +271,8 @@ export interface Provider {
   readonly keys?: KeyStore;
   /** Present when this provider stores webhooks. */
   readonly webhooks?: WebhookStore;
+  /** Present when this provider stores what embedding costs. Absent: the gateway keeps that in its process. */
+  readonly embeddingUsage?: UsageStore;
   /** Throws if the backend does not answer. */
   ping(call: Call): Promise<void>;
   stats?(): ProviderStats;

@@ -1,4 +1,4 @@
-import type { Embedder, Log, Provider, ProviderCapabilities } from '#contract';
+import type { Embedder, EmbeddingUsage, Log, Provider, ProviderCapabilities } from '#contract';
 import { emulateScopes, rejectScopes } from './emulated-scopes.ts';
 import type { Protection } from './telemetry.ts';
 import { dropOrigins, rejectUnkept } from './unkept-fields.ts';
@@ -18,6 +18,8 @@ export interface ComposeOptions {
   readonly protection?: Protection;
   /** The name of the store in errors, metrics and traces; default: the provider's. */
   readonly name?: string;
+  /** What embedders have used since the last call, to be kept by this store. Undefined: it keeps nothing. */
+  readonly takeUsage?: (() => readonly EmbeddingUsage[]) | undefined;
 }
 
 /**
@@ -25,8 +27,8 @@ export interface ComposeOptions {
  * does not keep, unless it has a check; then errors, deadlines, traces, retries and circuit breaker; then vectors and idempotency.
  * Outside of them `Access` applies the grants of a caller. Called once, at the start. (A read replica is part of the Postgres provider.)
  */
-export const compose = (provider: Provider, { embedder, log, protection, name }: ComposeOptions): Store => {
+export const compose = (provider: Provider, { embedder, log, protection, name, takeUsage }: ComposeOptions): Store => {
   const scopedProvider = withScopes[provider.capabilities.scopes](dropOrigins(provider));
   const keptProvider = provider.check ? scopedProvider : rejectUnkept(scopedProvider);
-  return withEmbedder(withGuard(keptProvider, protection, name), embedder, log);
+  return withEmbedder(withGuard(keptProvider, protection, name), embedder, log, takeUsage);
 };

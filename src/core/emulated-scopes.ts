@@ -130,6 +130,7 @@ type UnscopedMember =
   | 'freezing'
   | 'keys'
   | 'webhooks'
+  | 'embeddingUsage'
   | 'stats'
   | 'ingestion'
   | 'backlog'

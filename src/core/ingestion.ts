@@ -1,9 +1,10 @@
 import {
   backgroundCall,
-  type Call,
+  Call,
   type EmbeddedMemory,
   type Embedder,
   type FailedMemory,
+  GATEWAY,
   type IngestionQueue,
   type Log,
   OmpError,
@@ -133,9 +134,11 @@ interface Outcome {
 async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call: Call): Promise<Outcome> {
   const vectors: EmbeddedMemory[] = [];
   const rejections: FailedMemory[] = [];
+  /** Who wrote the text pays for it. */
+  const callFor = ({ app = null }: QueuedMemory) => new Call(call.requestId, { ...GATEWAY, app }, call);
   const attempt = async (row: QueuedMemory): Promise<unknown> => {
     try {
-      vectors.push({ row, vector: (await embed(embedder, row.content, call)) as Float32Array });
+      vectors.push({ row, vector: (await embed(embedder, row.content, callFor(row))) as Float32Array });
     } catch (error) {
       if (codeOf(error) !== 'invalid_request') return error;
       rejections.push({ id: row.id, reason: reasonOf(error), pause: null });

@@ -14,6 +14,7 @@ const OF_THE_ROOT = {
   changes: undefined,
   changesHeld: undefined,
   webhooks: undefined,
+  embeddingUsage: undefined,
 };
 
 /** Where a store is mounted. */

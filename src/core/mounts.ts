@@ -79,6 +79,8 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
     changes: root.changes,
     changesHeld: root.changesHeld,
     webhooks: root.webhooks,
+    // Counts the embedders of all stores.
+    embeddingUsage: root.embeddingUsage,
     freezing: root.freezing && freezingOf(parts),
     keys: root.keys,
     stats: root.stats,

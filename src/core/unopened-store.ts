@@ -51,6 +51,7 @@ export function unopenedStore(name: string): Store {
     erase: fail,
     changes: undefined,
     webhooks: undefined,
+    embeddingUsage: undefined,
     versions: { list: fail, purge: fail, writtenIn: fail },
     freezing: { current: fail, freeze: fail, unfreeze: fail },
     changesHeld: undefined,

@@ -3,6 +3,7 @@ import {
   type Call,
   type Embedder,
   type EmbedderIdentity,
+  type EmbeddingUsage,
   type ExportedMemory,
   type ImportRequest,
   type KeyClaim,
@@ -20,6 +21,7 @@ import {
   type VersionStore,
 } from '#contract';
 import { effectivePatch, requireVersion } from '#toolbox';
+import { keepUsage, type UsageReader } from './embedding-usage.ts';
 import { createRepeats, keyOfBatch, type RequestKey } from './idempotency.ts';
 import { startIngestion } from './ingestion.ts';
 
@@ -29,7 +31,7 @@ export type TextQuery = Omit<SearchQuery, 'vector'> & { readonly vector?: Vector
 /** The members of a provider that need no vectors. */
 type WithoutVectors = Omit<
   Provider,
-  'check' | 'add' | 'batch' | 'keyUse' | 'update' | 'search' | 'import' | 'ingestion' | 'versions'
+  'check' | 'add' | 'batch' | 'keyUse' | 'update' | 'search' | 'import' | 'ingestion' | 'versions' | 'embeddingUsage'
 >;
 
 /** A store that is mounted at a scope, in its own names (Decision 48). */
@@ -107,6 +109,8 @@ export interface Store extends WithoutVectors {
   /** Several stores have no `writtenIn`: each of them is asked (`Mounts.parts`). */
   readonly versions?: (Omit<VersionStore, 'writtenIn'> & Partial<Pick<VersionStore, 'writtenIn'>>) | undefined;
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
+  /** What the embedding services of all stores were used for. Undefined: there are none, or this is a mounted store. */
+  readonly embeddingUsage?: UsageReader | undefined;
   /** `Provider.import`. Takes over the vectors of the same model, and computes the others. Rejections are outcomes. */
   import?(request: ImportRequest, call: Call): Promise<(boolean | OmpError)[]>;
   /** The vector of a query, for several searches. */
@@ -122,7 +126,12 @@ export type WritableStore = Store & Required<Pick<Store, 'add'>>;
  * contents that go into the ingestion queue. Processes that queue until it is closed. Without an embedder all vectors are
  * null.
  */
-export function withEmbedder(provider: Provider, embedder: Embedder | undefined, log: Log): Store {
+export function withEmbedder(
+  provider: Provider,
+  embedder: Embedder | undefined,
+  log: Log,
+  takeUsage?: () => readonly EmbeddingUsage[],
+): Store {
   const {
     check,
     add,
@@ -132,15 +141,18 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     search,
     import: importMemories,
     ingestion: queue,
+    embeddingUsage,
     close,
     ...others
   } = provider;
   const ingestion = embedder && queue && startIngestion(queue, embedder, log);
+  const usage = takeUsage && keepUsage(takeUsage, embeddingUsage, log);
   const vectors = createVectors(embedder, queue?.deferred === true, check);
   const writes = { provider, vectors, kick: () => ingestion?.kick() };
   return {
     ...others,
     embedding: embedder && { model: embedder.model, dimensions: embedder.dimensions },
+    embeddingUsage: usage,
     idempotent: keyUse !== undefined && batch !== undefined,
     ...(add && { add: addTo(add, writes), batch: batchTo(batch ?? oneByOne(add), writes) }),
     ...(update && { update: updateOf(update, writes) }),
@@ -152,6 +164,7 @@ export function withEmbedder(provider: Provider, embedder: Embedder | undefined,
     ...(importMemories && { import: importTo(importMemories, writes) }),
     async close() {
       await ingestion?.close();
+      await usage?.close();
       await close();
     },
   };

@@ -7,6 +7,7 @@ import {
   OmpError,
   type Provider,
   providerError,
+  type UsageStore,
   type VersionStore,
   type WebhookStore,
 } from '#contract';
@@ -35,6 +36,7 @@ type NoMethods =
   | 'freezing'
   | 'keys'
   | 'webhooks'
+  | 'embeddingUsage'
   | 'stats'
   | 'ingestion'
   | 'close';
@@ -95,6 +97,11 @@ const WEBHOOK_METHODS: Methods<WebhookStore, never> = {
   release: writing('webhooks_release'),
 };
 
+const USAGE_METHODS: Methods<UsageStore, never> = {
+  add: writing('embedding_usage_add'),
+  read: reading('embedding_usage'),
+};
+
 /**
  * The outermost decorator that is still a `Provider`; `withEmbedder` goes around it. Every error becomes an `OmpError` that names the provider. An aborted call rejects
  * at once, even if the client of the backend ignores the signal. `protection` runs around every method: metrics, traces, retries,
@@ -146,5 +153,6 @@ export function withGuard(
     ...(inner.freezing && { freezing: guardAll(inner.freezing, FREEZE_METHODS) }),
     ...(inner.keys && { keys: guardAll(inner.keys, KEY_METHODS) }),
     ...(inner.webhooks && { webhooks: guardAll(inner.webhooks, WEBHOOK_METHODS) }),
+    ...(inner.embeddingUsage && { embeddingUsage: guardAll(inner.embeddingUsage, USAGE_METHODS) }),
   };
 }

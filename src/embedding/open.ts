@@ -71,7 +71,7 @@ export async function startEmbedder(
   );
   // Awaited later; not at all if something else fails before.
   loaded.catch(() => {});
-  return { ...withQueryCache(withNamedErrors(batched, name, kind), options.cache_size), loaded };
+  return { ...withQueryCache(withNamedErrors(batched, name, kind), options.cache_size), usage: embedder.usage, loaded };
 }
 
 interface Raw {
@@ -99,7 +99,7 @@ async function openService(options: OpenAiOptions): Promise<Raw> {
 const withUnitVectors = (inner: Embedder): Embedder => ({
   model: inner.model,
   dimensions: inner.dimensions,
-  embed: async (texts, purpose, call) => (await inner.embed(texts, purpose, call)).map(toUnitHalf),
+  embed: async (texts, purpose, call, apps) => (await inner.embed(texts, purpose, call, apps)).map(toUnitHalf),
   close: () => inner.close(),
 });
 
@@ -107,7 +107,8 @@ const instrumented = (inner: Embedder, dependency: string, protection: Protectio
   const operation = { kind: 'embedding', dependency, name: 'embed', reads: true } as const;
   return {
     ...inner,
-    embed: (texts, purpose, call) => protection.run(operation, call, (own) => inner.embed(texts, purpose, own)),
+    embed: (texts, purpose, call, apps) =>
+      protection.run(operation, call, (own) => inner.embed(texts, purpose, own, apps)),
   };
 };
 

@@ -3,6 +3,7 @@ import https from 'node:https';
 import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
 import { backgroundCall, type Call, type Embedder, OmpError } from '#contract';
 import { readAtMost } from '#toolbox';
+import { createMeter, type Meter } from './meter.ts';
 
 export interface OpenAiOptions {
   readonly kind: 'openai';
@@ -26,8 +27,13 @@ const OPENAI_URL = 'https://api.openai.com/v1';
 /** For a keep-alive connection that the service has just closed, or a restart behind a load balancer. */
 const MAX_RETRIES = 1;
 
-type Accompanying = Pick<Call, 'signal' | 'trace'>;
-type Request = (texts: readonly string[], call: Accompanying, dimensions?: number) => Promise<Float32Array[]>;
+type Accompanying = Pick<Call, 'signal' | 'trace' | 'caller'>;
+type Request = (
+  texts: readonly string[],
+  call: Accompanying,
+  dimensions?: number,
+  apps?: readonly (string | null)[],
+) => Promise<Float32Array[]>;
 
 /**
  * An embedder with OpenAI's embeddings API, for any compatible service. Raw vectors. A first request checks the service and
@@ -37,14 +43,16 @@ type Request = (texts: readonly string[], call: Accompanying, dimensions?: numbe
 export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
   const transport = openHttpFetch();
   try {
-    const request = requester(options, transport.fetch);
+    const usage = createMeter(options.model);
+    const request = requester(options, transport.fetch, usage);
     const { dimensions, shorten } = await probe(request, options);
     return {
       model: options.model,
       dimensions,
-      async embed(texts, _purpose, call) {
+      usage,
+      async embed(texts, _purpose, call, apps) {
         try {
-          const vectors = await request(texts, call, shorten);
+          const vectors = await request(texts, call, shorten, apps);
           const length = vectors[0]?.length ?? dimensions;
           if (length !== dimensions) throw new BadAnswer(`embeddings of ${length} numbers instead of ${dimensions}`);
           return vectors;
@@ -62,7 +70,7 @@ export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
   }
 }
 
-function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
+function requester(options: OpenAiOptions, fetch: OpenAI['fetch'], usage: Meter): Request {
   const client = new OpenAI({
     // The client requires a key; a service without keys ignores it.
     apiKey: options.api_key || 'none',
@@ -73,19 +81,28 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch']): Request {
     logLevel: 'off',
     fetch,
   });
-  return async (texts, { signal, trace }, dimensions) => {
+  return async (texts, { signal, trace, caller }, dimensions, apps = texts.map(() => caller.app)) => {
     const input = [...texts];
+    // Called for each attempt of the client.
+    const fetchOptions = { onSent: () => usage.sent(apps) } as object;
     // Without an explicit format the client decodes arrays of numbers as base64.
     const answer = await client.embeddings.create(
       { model: options.model, input, encoding_format: 'base64', ...(dimensions && { dimensions }) },
-      { signal, ...(trace && { headers: trace.headers() }) },
+      { signal, fetchOptions, ...(trace && { headers: trace.headers() }) },
     );
-    return readVectors(answer, texts.length);
+    const vectors = readVectors(answer, texts.length);
+    const { total_tokens, prompt_tokens } = (property(answer, 'usage') ??
+      {}) as Partial<OpenAI.Embeddings.CreateEmbeddingResponse.Usage>;
+    usage.answered(texts, apps, total_tokens ?? prompt_tokens);
+    return vectors;
   };
 }
 
+/** `onSent`: called once the whole request is on its way. */
+type Init = RequestInit & { readonly onSent?: () => void };
+
 export interface HttpFetch {
-  readonly fetch: (url: string | URL | Request, init?: RequestInit) => Promise<Response>;
+  readonly fetch: (url: string | URL | Request, init?: Init) => Promise<Response>;
   /** Closes the keep-alive connections. */
   close(): void;
 }
@@ -102,7 +119,7 @@ export function openHttpFetch(maxBytes = MAX_ANSWER_BYTES): HttpFetch {
   const plain = new http.Agent({ keepAlive: true });
   const secure = new https.Agent({ keepAlive: true });
 
-  async function send(url: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+  async function send(url: string | URL | Request, init: Init = {}): Promise<Response> {
     const target = new URL(String(url));
     const [client, agent] = target.protocol === 'https:' ? [https, secure] : [http, plain];
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -112,6 +129,7 @@ export function openHttpFetch(maxBytes = MAX_ANSWER_BYTES): HttpFetch {
         headers: Object.fromEntries(new Headers(init.headers)),
         ...(init.signal && { signal: init.signal }),
       });
+      if (init.onSent) request.once('finish', init.onSent);
       request.once('response', resolve);
       request.on('error', reject);
       request.end(init.body);

@@ -140,7 +140,8 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
   }
   try {
     const texts = items.map((item) => item.text);
-    const vectors = await inner.embed(texts, purpose, batchCall(first.call, cancel.signal));
+    const apps = items.map(({ call }) => call.caller.app);
+    const vectors = await inner.embed(texts, purpose, batchCall(first.call, cancel.signal), apps);
     items.forEach((item, i) => {
       item.resolve(vectors[i] as Float32Array);
     });

@@ -9,6 +9,7 @@ import {
   OmpError,
   type Provider,
   type ProviderStats,
+  type UsageMeter,
 } from '#contract';
 import { askRarely } from '../core/rarely.ts';
 import type { RetentionStats } from '../core/retention.ts';
@@ -207,12 +208,12 @@ function addSources(
       })),
     ]);
   }
-  if (others || embedder?.stats) {
-    addEmbedders(registry, [
-      { labels: {}, embedder: () => embedder },
-      ...mounted.map((one) => ({ labels: { store: one.name }, embedder: () => one.embedder })),
-    ]);
-  }
+  const embedders = [
+    { labels: {}, embedder: () => embedder },
+    ...mounted.map((one) => ({ labels: { store: one.name }, embedder: () => one.embedder })),
+  ];
+  if (others || embedder?.stats) addEmbedders(registry, embedders);
+  if (others || embedder?.usage) addUsage(registry, embedders);
   if (provider.changesHeld)
     addChangesHeld(
       registry,
@@ -448,6 +449,39 @@ function addEmbedders(registry: Registry, sources: readonly EmbedderSource[]): v
     },
   });
 }
+
+/** What embedding services were used for, of which one pays for each. */
+function addUsage(registry: Registry, sources: readonly EmbedderSource[]): void {
+  for (const [name, help, field] of USAGE) {
+    new Counter({
+      name,
+      help,
+      labelNames: ['store'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        const seen = new Set<UsageMeter>();
+        for (const { labels, embedder } of sources) {
+          const usage = embedder()?.usage;
+          if (!usage || seen.has(usage)) continue;
+          seen.add(usage);
+          const value = usage.totals()[field];
+          if (value !== null) this.inc(labels, value);
+        }
+      },
+    });
+  }
+}
+
+const USAGE = [
+  ['omp_embedding_texts_total', 'Texts that the embedding service has embedded.', 'texts'],
+  ['omp_embedding_tokens_total', 'Tokens that the embedding service reported.', 'tokens'],
+  [
+    'omp_embedding_requests_total',
+    'Requests that reached the embedding service, with retries and failures.',
+    'requests',
+  ],
+] as const;
 
 /** How long an answer is cached, in milliseconds: frequent scrapes must not load the backend. */
 const FRESH_MS = 5_000;

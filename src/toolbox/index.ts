@@ -2,3 +2,4 @@ export * from './async.ts';
 export * from './changes.ts';
 export * from './records.ts';
 export * from './scopes.ts';
+export * from './usage.ts';

@@ -184,6 +184,7 @@ export const capabilityExample = {
     export: true,
     import: true,
     keys: true,
+    embedding_usage: true,
     webhooks: true,
     freeze: true,
   },

@@ -1,6 +1,7 @@
 import { add, batch } from './add.ts';
 import { audit } from './audit.ts';
 import { changes } from './changes.ts';
+import { embeddingUsage } from './embedding-usage.ts';
 import { exportMemories, importMemories } from './export.ts';
 import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
@@ -42,6 +43,7 @@ export const VERB_TABLE = {
   list_keys: listKeys,
   create_key: createKey,
   revoke_key: revokeKey,
+  embedding_usage: embeddingUsage,
   list_webhooks: listWebhooks,
   create_webhook: createWebhook,
   delete_webhook: deleteWebhook,

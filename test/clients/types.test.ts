@@ -55,6 +55,7 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   listKeys: ['KeysQuery', 'Page<Key>'],
   createKey: ['NewKey', 'CreatedKey'],
   revokeKey: ['undefined', 'Key'],
+  getEmbeddingUsage: ['EmbeddingUsageQuery', 'EmbeddingUsage'],
   listWebhooks: ['undefined', '{ items: Webhook[] }'],
   createWebhook: ['NewWebhook', 'WebhookWithSecret'],
   deleteWebhook: ['undefined', 'undefined'],

@@ -66,7 +66,7 @@ describe('every response is documented', () => {
   /** The gateway with the same memories, under a condition; with a rate limit, so that it sends all headers. */
   const openUnder = async (condition: Condition) => {
     const log = recordingLog();
-    const store = alter(behind({ ...subject.provider, keys: oneKey() }), condition);
+    const store = alter(behind({ ...subject.provider, keys: oneKey(), embeddingUsage: USAGE }), condition);
     const webhooks = openWebhooks({ secret: 'x'.repeat(32), allow_private: false }, store, log)?.manage;
     const retention = createRetention([{ tag: 'old', days: 1 }]);
     const { gate, auditQueue } = gateOn(store, log, { webhooks, retention });
@@ -257,7 +257,7 @@ async function send(client: Client, endpoint: Endpoint, condition: Condition, id
   if (method === 'DELETE') return client.tell(method, path);
   if (method === 'POST') return client.tell(method, condition === 'invalid_request' ? `${path}?from=x` : path);
   const inQuery = parameters.filter((parameter) => parameter.in === 'query' && parameter.example !== undefined);
-  if (condition === 'invalid_request') return client.ask(path, { limit: 'x' });
+  if (condition === 'invalid_request') return client.ask(path, { limit: 'x', since: 'x' });
   return client.ask(path, Object.fromEntries(inQuery.map(({ name, example }) => [name, String(example)])));
 }
 
@@ -291,6 +291,8 @@ const WEBHOOK: StoredWebhook = {
   ...{ secret: 'sealed', previous_secret: null, previous_until: null },
   ...{ state: 'active', cursor: '1', failing_since: null, undelivered: 0, deliveries: [] },
 };
+const USED = { day: '2026-03-02', app: null, model: 'm', texts: 2, tokens: 5, requests: 1 };
+const USAGE: Required<Store>['embeddingUsage'] = { read: async () => [USED], since: () => NOW };
 const KEPT = 'k3j2h1g0f9e8';
 const NOW = '2026-03-02T08:00:00.000Z';
 
@@ -381,6 +383,7 @@ function alter(provider: Store, condition: Condition): Store {
     webhooks: webhooks as unknown as WebhookStore,
     freezing,
     versions,
+    embeddingUsage: { ...USAGE, read: fail },
     ...(provider.audit && { audit: { ...provider.audit, read: fail } }),
   };
 }

@@ -300,7 +300,7 @@ describe('the audit log', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('and the keys of adds, and memories, tell from an index what is past its time', async () => {
+  it('and the keys of adds, memories, and usage tell from an index what is past its time', async () => {
     const { seen, run } = recorder();
     const housekeeping = startHousekeeping({
       run,
@@ -309,12 +309,12 @@ describe('the audit log', () => {
       purge_expired_days: 1,
       log: recordingLog(),
     });
-    await until(async () => seen.length === 5);
+    await until(async () => seen.length === 6);
     await housekeeping.close();
     const used = [];
     for (const [text, values] of seen) used.push(await indexes(text, values));
     const [log, memories, keys] = [['audit_log_time'], ['memories_valid_to'], ['once_keys_time']];
-    expect(used).toEqual([[...log, 'log_starts_pkey'], log, memories, keys, keys]);
+    expect(used).toEqual([[...log, 'log_starts_pkey'], log, memories, ['embedding_usage_pkey'], keys, keys]);
   });
 });
 

@@ -116,6 +116,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     keys: undefined,
     changes: undefined,
     changesHeld: undefined,
+    embeddingUsage: undefined,
     webhooks: undefined,
     freezing: undefined,
     stats: own.stats,

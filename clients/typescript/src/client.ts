@@ -24,6 +24,8 @@ import type {
   ContextQuery,
   CreatedKey,
   Delivery,
+  EmbeddingUsage,
+  EmbeddingUsageQuery,
   ExportedMemory,
   ExportPage,
   ExportQuery,
@@ -185,6 +187,11 @@ export class MemoryClient {
   /** Allows them again, and answers the freeze that ended. Throws `ScopeDeniedError`. */
   unfreeze(options?: CallOptions): ApiPromise<Freeze> {
     return toPromise(this.#send({ method: 'DELETE', path: ['freeze'], repeatable: true }, options));
+  }
+
+  /** What the embedding service was used for, by day and caller. Throws `ScopeDeniedError` unless the key has the grant `admin:*`. */
+  embeddingUsage(query: EmbeddingUsageQuery = {}, options?: CallOptions): ApiPromise<EmbeddingUsage> {
+    return toPromise(this.#send(reading('GET', ['embedding-usage'], { query }), options));
   }
 
   /** Verbs, features and limits of the gateway. */

@@ -282,6 +282,7 @@ export type Action =
   | 'list_keys'
   | 'create_key'
   | 'revoke_key'
+  | 'embedding_usage'
   | 'list_webhooks'
   | `${'create' | 'delete' | 'test' | 'resume' | 'rotate'}_webhook`
   | 'freeze'
@@ -438,6 +439,7 @@ export interface Capabilities {
     import?: boolean;
     changes?: boolean;
     keys?: boolean;
+    embedding_usage?: boolean;
     webhooks?: boolean;
     freeze?: boolean;
     explain?: boolean;
@@ -473,6 +475,39 @@ export interface Freeze {
 export interface FreezeState extends Freeze {
   /** For how many seconds an open transaction has held back the feed of changes; 0: none does. */
   feed_held_seconds: number;
+}
+
+export interface EmbeddingUsageQuery {
+  /** First and last day, UTC, `YYYY-MM-DD`; default: the last 30 days. */
+  since?: string;
+  until?: string;
+}
+
+export interface EmbeddingUsageTotals {
+  texts: number;
+  /** Null: unknown, because the service did not report all. */
+  tokens: number | null;
+  /** With retries and failures. */
+  requests: number;
+}
+
+/** What one caller used on one day. */
+export interface EmbeddingUsageRow extends EmbeddingUsageTotals {
+  day: string;
+  /** Name of the key or subject of the token; null: anonymous, or the gateway itself. */
+  app: string | null;
+  model: string;
+}
+
+/** What embedding costs. */
+export interface EmbeddingUsage {
+  since: string;
+  until: string;
+  /** What was used before is not known; null: all is stored. */
+  counted_since: string | null;
+  /** Newest day first. */
+  items: EmbeddingUsageRow[];
+  totals: EmbeddingUsageTotals;
 }
 
 export interface Health {

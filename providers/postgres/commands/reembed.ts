@@ -5,6 +5,7 @@ import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest, Reem
 import type { Options } from '../postgres-options.ts';
 import { labelOf, lockStore, warnOfLength, withoutVector } from '../startup/compatibility-check.ts';
 import { type PrepareOptions, prepareDatabase, type Server, startServer } from '../startup/open-database.ts';
+import { addUsage } from '../tables/embedding-usage.ts';
 import { clearText } from '../tables/ingestion-queue.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
 import { allShards, type Shard } from '../tables/shards.ts';
@@ -163,10 +164,12 @@ async function run({ server, names, embedder, request }: Job, session: ReembedSe
   const shards = await allShards(names, async (text) => (await client.query(text)).rows);
   let state: ReembedState = await count(client, next);
   let embedded = 0;
-  const written = (memories: number) => {
+  const storeUsage = () => addUsage(client, names, embedder.usage?.take() ?? []);
+  const written = async (memories: number) => {
     embedded += memories;
     state = { ...state, done: state.done + memories };
     request.progress(state);
+    await storeUsage();
   };
   const outcome = (switched: boolean): ReembedOutcome => ({
     ...identities(from, embedder),
@@ -197,13 +200,16 @@ async function run({ server, names, embedder, request }: Job, session: ReembedSe
         embed: (texts) => embedNow(embedder, texts),
       });
       if (last === undefined) continue;
-      written(last);
+      await written(last);
       state = { ...state, done: state.total };
       return outcome(true);
     }
   } catch (error) {
     if (!request.signal.aborted || error !== request.signal.reason) throw error;
     return outcome(false);
+  } finally {
+    // Of what has failed.
+    await storeUsage().catch(() => {});
   }
 }
 
@@ -227,7 +233,7 @@ async function fill(
     readonly shard: Shard;
     readonly batch_size: number;
     readonly embed: EmbedTexts;
-    written(memories: number): void;
+    written(memories: number): Promise<void>;
   },
 ): Promise<string[]> {
   const { client, signal } = session;
@@ -246,7 +252,7 @@ async function fill(
       return vector ? [{ row, vector }] : [];
     });
     // A deadlock is possible with the update that flags the rows of a large user in another order.
-    work.written((await withLocks(session, () => writeVectors(client, names, shard, embedded))) ?? 0);
+    await work.written((await withLocks(session, () => writeVectors(client, names, shard, embedded))) ?? 0);
   }
 }
 

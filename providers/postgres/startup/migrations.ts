@@ -284,6 +284,21 @@ create index memories_conversation on ${names.memories} (
 ) where source ->> 'ref' is not null;
 `;
 
+const embeddingUsage = (names: Names): string => `
+-- What embedding costs, by day and caller.
+create table ${names.embeddingUsage} (
+  day       date not null,
+  -- Empty: anonymous, or the gateway itself.
+  app       text collate "C" not null,
+  model     text collate "C" not null,
+  texts     bigint not null,
+  -- Null: unknown.
+  tokens    bigint,
+  requests  bigint not null,
+  primary key (day, app, model)
+);
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -299,6 +314,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'versions', sql: versions },
   { name: 'origins', sql: origins },
   { name: 'conversations', sql: conversations },
+  { name: 'embedding usage', sql: embeddingUsage },
 ];
 
 /** The version that added the ingestion queue. */

@@ -25,11 +25,13 @@ const daysAgo = (days: number): string => new Date(Date.now() - days * DAY_MS).t
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
+/** Days for which the usage of the embedding service is kept: a year and a month. */
+const USAGE_DAYS = 400;
 /** Rows deleted at a time, to keep the locks short. */
 const BATCH = 1_000;
 
 /**
- * Deletes expired audit entries, versions, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
+ * Deletes expired audit entries, versions, usage, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
  * each skips rows that another one is deleting; on Citus it waits, and finds them deleted.
  */
 export function startHousekeeping({
@@ -89,6 +91,7 @@ export function startHousekeeping({
     if (versions && versions.retention_days !== null)
       await deleteExpired(names.versions, 'replaced_at', '<=', daysAgo(versions.retention_days));
     if (purge_expired_days !== undefined) await purge(daysAgo(purge_expired_days));
+    await run(`delete from ${names.embeddingUsage} where day < $1::date`, [daysAgo(USAGE_DAYS)], call);
     const [after, until] = keyPeriod();
     await deleteExpired(names.onceKeys, 'created_at', '<=', after);
     await deleteExpired(names.onceKeys, 'created_at', '>', until);

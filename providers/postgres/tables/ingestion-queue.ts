@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { toSql } from 'pgvector';
-import { type Backlog, backgroundCall, type Call, type IngestionQueue, type QueuedMemory } from '#provider';
+import { type Backlog, backgroundCall, type Call, type IngestionQueue, ORIGIN, type QueuedMemory } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { inShard, inShards, sameBucket, skipLocked } from './conditions.ts';
 import type { Names } from './names.ts';
@@ -109,7 +109,7 @@ export const claimText = (names: Names, { ingestion, memories, embedding } = nam
     update ${ingestion} i set status = 'indexing', claim = $1, due_at = now() + $2 * interval '1 second'
     from measured m where ${inShards(names, '$3', 'i.')} and i.memory_id = m.memory_id and before < ${MAX_BYTES}
       and status <> 'failed' and i.due_at <= now() returning i.memory_id, attempts)
-  select id, attempts, case when ${embedding} is null then content end as content
+  select id, attempts, case when ${embedding} is null then content end as content, extensions -> '${ORIGIN}' ->> 'key' as app
   from claimed join ${memories} on id = memory_id and ${inShards(names, '$3')}`;
 
 /** Renews the claim $1 for another $2 seconds. */

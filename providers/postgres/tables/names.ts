@@ -18,6 +18,7 @@ export interface Names {
   readonly apiKeys: string;
   readonly rateLimits: string;
   readonly webhooks: string;
+  readonly embeddingUsage: string;
   readonly migrations: string;
   /** pgvector's type and operators, qualified: the extension may be in any schema. */
   readonly halfvec: string;
@@ -45,6 +46,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     apiKeys: `${schema}.api_keys`,
     rateLimits: `${schema}.rate_limits`,
     webhooks: `${schema}.webhooks`,
+    embeddingUsage: `${schema}.embedding_usage`,
     migrations: `${schema}.migrations`,
     halfvec: `${extension}.halfvec`,
     halfvecCosine: `${extension}.halfvec_cosine_ops`,

@@ -28,6 +28,7 @@ import { requireHalf, toKeys, vectorsIn } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createChangeFeed } from './change-feed.ts';
 import { type Located, shardOf } from './conditions.ts';
+import { createUsageStore } from './embedding-usage.ts';
 import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
@@ -135,6 +136,7 @@ export async function openTables(
     }),
     ...(auditLog && { audit: auditLog, ...createChangeFeed(names, run, embedded), webhooks }),
     freezing: createFreezing(names, run),
+    embeddingUsage: createUsageStore(names, run),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
     ping: async (call) => void (await run('select 1', [], call)),

@@ -1,0 +1,40 @@
+import type { Call } from './call.ts';
+
+/** What the texts of one caller took on one day, at an embedding service that one pays (Decision 63). */
+export interface EmbeddingUsage {
+  /** `YYYY-MM-DD`, UTC. */
+  readonly day: string;
+  /** `Caller.app`. Null: anonymous, or the gateway itself. */
+  readonly app: string | null;
+  readonly model: string;
+  /** Texts that the service has embedded. */
+  readonly texts: number;
+  /** Null: unknown, because the service did not report them for all texts. */
+  readonly tokens: number | null;
+  /** Requests that reached the service, with retries and failures. */
+  readonly requests: number;
+}
+
+export type UsageTotals = Pick<EmbeddingUsage, 'texts' | 'tokens' | 'requests'>;
+
+/** What an embedder has used. */
+export interface UsageMeter {
+  /** Since the last call: one row for each day and app. */
+  take(): EmbeddingUsage[];
+  /** Since the start. */
+  totals(): UsageTotals;
+}
+
+export interface UsageQuery {
+  /** Days, inclusive. */
+  readonly since: string;
+  readonly until: string;
+  readonly limit: number;
+}
+
+export interface UsageStore {
+  /** Adds these to what is stored: one row for each day, app and model. */
+  add(rows: readonly EmbeddingUsage[], call: Call): Promise<void>;
+  /** Newest day first. */
+  read(query: UsageQuery, call: Call): Promise<EmbeddingUsage[]>;
+}

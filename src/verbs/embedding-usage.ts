@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { invalidRequest } from '#contract';
+import { NOTHING_USED, sumOf } from '#toolbox';
+import { NO_FACTS } from '../core/audit-queue.ts';
+import { short } from './fields.ts';
+import { requireAdmin } from './keys.ts';
+import { verb } from './verb.ts';
+
+/** Rows of one answer. Beyond, there is an error: a part would pass for the whole. */
+const MAX_ROWS = 10_000;
+/** Usual size of a row. */
+const ROW_BYTES = 200;
+/** The days of an answer that asks for no others, the current one included. */
+const DAYS = 30;
+const DAY_MS = 86_400_000;
+
+const day = (description: string) =>
+  short(10)
+    .refine((value) => z.iso.date().safeParse(value).success, 'must be a day, YYYY-MM-DD')
+    .meta({ description, format: 'date' });
+const daysBefore = (until: string, days: number): string =>
+  new Date(Date.parse(until) - days * DAY_MS).toISOString().slice(0, 10);
+
+const USED = {
+  texts: z.int().min(0).meta({ description: 'Texts that the service has embedded.' }),
+  tokens: z
+    .int()
+    .min(0)
+    .nullable()
+    .meta({ description: 'Tokens that the service reported; null: unknown, because it did not report all.' }),
+  requests: z.int().min(0).meta({ description: 'Requests that reached it, with retries and failures.' }),
+};
+
+/** What embedding costs (Decision 63). It is about all callers, so it needs what their keys need. */
+export const embeddingUsage = verb({
+  name: 'embedding_usage',
+  method: 'GET',
+  path: '/embedding-usage',
+  input: z.object({
+    since: day(`First day, UTC; default: ${DAYS - 1} days before the last one.`).optional(),
+    until: day('Last day, UTC; default: today.').optional(),
+  }),
+  needs: ['embeddingUsage'],
+  remedy: 'it is counted with OMP_EMBEDDER=openai; the bundled model costs nothing',
+  feature: 'embedding_usage',
+  facts: () => NO_FACTS,
+  async run({ until = new Date().toISOString().slice(0, 10), since = daysBefore(until, DAYS - 1) }, access, call) {
+    await requireAdmin(access, call);
+    const usage = access.store.embeddingUsage;
+    const read = async () => {
+      const rows = await usage.read({ since, until, limit: MAX_ROWS + 1 }, call);
+      return { result: rows, count: 0, bytes: rows.length * ROW_BYTES };
+    };
+    const items = await access.shares.records(MAX_ROWS, call, read, ROW_BYTES);
+    if (items.length > MAX_ROWS) throw invalidRequest(`these are more than ${MAX_ROWS} rows: ask for fewer days`);
+    return { since, until, counted_since: usage.since() ?? null, items, totals: items.reduce(sumOf, NOTHING_USED) };
+  },
+  id: 'getEmbeddingUsage',
+  summary: 'Get what embedding costs, by day and caller',
+  description: `Texts, tokens and requests that the embedding service was used for, of all stores of this gateway. Needs \`admin:*\`. Available if
+\`features.embedding_usage\` is true: an embedding service is configured.`,
+  success: {
+    description: 'The days, newest first.',
+    schema: z
+      .looseObject({
+        since: z.string().meta({ description: 'First day.', format: 'date' }),
+        until: z.string().meta({ description: 'Last day.', format: 'date' }),
+        counted_since: z.string().nullable().meta({
+          description: 'The store keeps no usage: that from before is not known; null: it does.',
+          format: 'date-time',
+        }),
+        items: z.array(
+          z.looseObject({
+            day: z.string().meta({ description: 'Day, UTC.', format: 'date' }),
+            app: z.string().nullable().meta({
+              description:
+                'Name of the key or subject of the token; null: anonymous, or the gateway itself; `(others)`: more names than a gateway counts by themselves.',
+            }),
+            model: z.string().meta({ description: 'The embedding model.' }),
+            ...USED,
+          }),
+        ),
+        totals: z.looseObject(USED).meta({ description: 'The sums of all items.' }),
+      })
+      .meta({ id: 'EmbeddingUsage' }),
+    example: {
+      since: '2026-03-01',
+      until: '2026-03-02',
+      counted_since: null,
+      items: [
+        { day: '2026-03-02', app: 'editor', model: 'text-embedding-3-small', texts: 120, tokens: 4310, requests: 31 },
+        { day: '2026-03-01', app: null, model: 'text-embedding-3-small', texts: 8, tokens: 190, requests: 4 },
+      ],
+      totals: { texts: 128, tokens: 4500, requests: 35 },
+    },
+  },
+  consistent: false,
+  tag: 'keys',
+});

@@ -1,0 +1,83 @@
+import { expect, it, onTestFinished } from 'vitest';
+import type { EmbeddingUsage } from '#contract';
+import { compose } from '../../src/core/compose.ts';
+import { openProvider } from '../../src/registry.ts';
+import { expectError } from '../support/expect-error.ts';
+import { knownCallers } from '../support/known-callers.ts';
+import { contextOf } from '../support/requests.ts';
+import { serverForTest } from '../support/server.ts';
+import { recordingLog } from '../support/subject.ts';
+
+const DAY_MS = 86_400_000;
+const dayBefore = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
+const row = (fields: Partial<EmbeddingUsage> = {}): EmbeddingUsage => ({
+  ...{ day: dayBefore(0), app: 'editor', model: 'm', texts: 2, tokens: 5, requests: 1 },
+  ...fields,
+});
+
+/** A gateway whose embedders have used this. */
+async function serve(used: readonly EmbeddingUsage[]) {
+  const rows = [...used];
+  const opened = await openProvider('memory', { scopes: 'native' }, contextOf({}));
+  const provider = compose(opened, { embedder: undefined, log: recordingLog(), takeUsage: () => rows.splice(0) });
+  onTestFinished(provider.close);
+  const callers = knownCallers();
+  const { client } = await serverForTest({ provider, authenticator: callers.authenticator });
+  const admin = callers.admit({ grants: ['admin:*'] });
+  const ask = (query = {}, headers = admin) => client.ask('/embedding-usage', query, headers);
+  return { ask, callers, client };
+}
+
+it('[Decision 63] usage of the last 30 days comes by day and caller, with sums', async () => {
+  const items = [row(), row({ app: null, tokens: 0 }), row({ day: dayBefore(29) })];
+  const { ask, client } = await serve([...items, row({ day: dayBefore(30) })]);
+  const { status, body } = await ask();
+  expect(status).toBe(200);
+  expect(body).toEqual({
+    since: dayBefore(29),
+    until: dayBefore(0),
+    counted_since: expect.stringMatching(/T.*Z$/),
+    items,
+    totals: { texts: 6, tokens: 10, requests: 3 },
+  });
+  const { items: older } = (await ask({ since: dayBefore(40), until: dayBefore(30) })).body as { items: unknown };
+  expect(older).toEqual([row({ day: dayBefore(30) })]);
+  const { body: capabilities } = await client.ask('/capabilities');
+  expect(capabilities).toMatchObject({ features: { embedding_usage: true } });
+});
+
+it('[Decision 63] the sum of tokens is unknown if those of one row are', async () => {
+  const { ask } = await serve([row(), row({ app: 'other', tokens: null })]);
+  expect((await ask()).body).toMatchObject({ totals: { texts: 4, tokens: null, requests: 2 } });
+});
+
+it('[Decision 63] [Decision 41] only a trusted key with admin:* reads it', async () => {
+  const { ask, callers } = await serve([row()]);
+  for (const rights of [{ grants: ['*:*'] }, { grants: ['read:*'] }, { grants: ['admin:*'], untrusted: true }])
+    expectError(await ask({}, callers.admit(rights)), 'scope_denied');
+  // Of an open gateway.
+  expectError(await ask({}, {}), 'scope_denied');
+});
+
+it('[Decision 63] a gateway without an embedding service counts nothing', async () => {
+  const callers = knownCallers();
+  const { client } = await serverForTest({ authenticator: callers.authenticator });
+  const reply = await client.ask('/embedding-usage', {}, callers.admit({ grants: ['admin:*'] }));
+  expect(expectError(reply, 'unsupported_capability').message).toMatch(/OMP_EMBEDDER=openai/);
+});
+
+it.each(['2026-3-1', '2026-02-30', '2026-03-01T00:00:00Z', 'today', '20260301', '-', '2026-03-011'])(
+  '[Decision 63] %s is no day',
+  async (since) => {
+    const { ask } = await serve([]);
+    expectError(await ask({ since }), 'invalid_request');
+    expectError(await ask({ until: since }), 'invalid_request');
+  },
+);
+
+it('[Decision 63] 10,000 rows are answered, and more are an error instead of a part', async () => {
+  const rows = Array.from({ length: 10_001 }, (_, n) => row({ day: dayBefore(n === 0 ? 1 : 0), app: `subject ${n}` }));
+  const { ask } = await serve(rows);
+  expect(expectError(await ask(), 'invalid_request').message).toMatch(/fewer days/);
+  expect((await ask({ since: dayBefore(0) })).body).toMatchObject({ totals: { requests: 10_000 } });
+});
