@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { AuditEntry } from '../../clients/typescript/src/index.ts';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Reading, useLoad } from './load.tsx';
 import { Entries } from './one-memory.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
@@ -86,6 +86,7 @@ function AuditOf({ user, app = '', since = '', until = '', only = '' }: Paramete
         </Empty>
       )}
       {shown.length > 0 && <Entries entries={shown} />}
+      {!data && error === undefined && <Reading />}
       {data?.next_cursor && (
         <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>
           Older

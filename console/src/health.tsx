@@ -189,6 +189,7 @@ function Requests({ now, intervals }: Metrics) {
       all: totalOf(histogramOf(now.times, one)),
     };
   });
+  rows.sort((a, b) => b.all - a.all);
   const ends = [first && <Time of={new Date(first.at).toISOString()} />, 'now'] as const;
   return (
     <section>
@@ -240,12 +241,12 @@ interface Row {
 const COLUMNS: readonly Column<Row>[] = [
   { name: 'Request', cell: ({ verb }) => <code>{verb}</code>, by: ({ verb }) => verb },
   {
-    name: 'Since this page was opened',
+    name: 'Since opened',
     cell: ({ recent }) => count(recent),
     by: ({ recent }) => recent,
     isNumber: true,
   },
   { name: 'Half within', cell: ({ half }) => timeOf(half), by: ({ half }) => half ?? 0, isNumber: true },
   { name: '99 % within', cell: ({ most }) => timeOf(most), by: ({ most }) => most ?? 0, isNumber: true },
-  { name: 'Since the process started', cell: ({ all }) => count(all), by: ({ all }) => all, isNumber: true },
+  { name: 'Since start', cell: ({ all }) => count(all), by: ({ all }) => all, isNumber: true },
 ];

@@ -4,10 +4,10 @@ import { Copyable } from './copyable.tsx';
 import { EmbeddingCost } from './embedding-usage.tsx';
 import { Time } from './format.tsx';
 import { KeyForm } from './key-form.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Reading, useLoad } from './load.tsx';
 import { storedKey, useSession } from './session.ts';
 import { ShownOnce } from './shown-once.tsx';
-import { type Column, Empty, Table, Title } from './ui.tsx';
+import { type Column, Empty, NewButton, Table, Title } from './ui.tsx';
 
 const PAGE = 50;
 
@@ -17,6 +17,7 @@ export function Keys() {
   const [keys, setKeys] = useState<readonly Key[]>([]);
   const [cursor, setCursor] = useState<string>();
   const [made, setMade] = useState<CreatedKey>();
+  const [adding, setAdding] = useState(false);
   const [revoked, setRevoked] = useState<Key>();
   const supported = capabilities.features.keys === true;
   const { data, error, reload } = useLoad(supported ? (cursor ?? '') : undefined, async (signal) => {
@@ -34,6 +35,7 @@ export function Keys() {
   if (error instanceof ScopeDeniedError) return <NotAdmin title="Keys" />;
   const add = ({ key, ...stored }: CreatedKey) => {
     setMade({ key, ...stored });
+    setAdding(false);
     setRevoked(undefined);
     setKeys((before) => [stored, ...before]);
   };
@@ -43,9 +45,15 @@ export function Keys() {
   };
   return (
     <>
-      <Title text="Keys" about="What applications and people use to reach their part of the memories." />
+      <Title text="Keys" about="What applications and people use to reach their part of the memories.">
+        {keys.length > 0 && !made && <NewButton text="New key" isOpen={adding} onClick={() => setAdding(!adding)} />}
+      </Title>
       {error !== undefined && <Failure error={error} retry={reload} />}
-      {made ? <Made made={made} onDone={() => setMade(undefined)} /> : data && <KeyForm onCreated={add} />}
+      {made ? (
+        <Made made={made} onDone={() => setMade(undefined)} />
+      ) : (
+        (adding || (data && keys.length === 0)) && <KeyForm onCreated={add} />
+      )}
       <p role="status">{revoked && `${revoked.name} is revoked. Gateways reject it within five seconds.`}</p>
       {data && keys.length === 0 && (
         <Empty icon="keys" title="No key is stored">
@@ -53,6 +61,7 @@ export function Keys() {
         </Empty>
       )}
       {keys.length > 0 && <KeyTable keys={keys} onRevoked={replace} />}
+      {!data && error === undefined && <Reading />}
       {data?.next_cursor && (
         <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>
           Older

@@ -39,6 +39,13 @@ export function Missing({ from }: { from: LeftOut | undefined }) {
   );
 }
 
+/** Of a page that waits for an answer. */
+export const Reading = () => (
+  <p class="empty" aria-busy="true">
+    Reading…
+  </p>
+);
+
 /** What went wrong, with the id that finds it in the gateway's log. */
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
   return (

@@ -85,7 +85,11 @@ export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parame
       <Missing from={data} />
       {data?.items.length === 0 && (
         <Empty icon="map" title="No memory to draw">
-          {data.without_vector > 0 && <p>{count(data.without_vector)} have no vector yet, or no known word.</p>}
+          <p>
+            {data.without_vector > 0
+              ? `${count(data.without_vector)} have no vector yet, or no known word.`
+              : 'Another scope, tag or user may have some.'}
+          </p>
         </Empty>
       )}
       {data && data.items.length > 0 && (
@@ -111,7 +115,8 @@ function Drawn({ map, user, byAge }: { map: MemoryMap; user: string; byAge: bool
         {count(items.length)} memories{more && ', the newest'}.{' '}
         {without_vector > 0 && `${count(without_vector)} more have no vector yet, or no known word. `}
         Memories near each other are mostly alike
-        {items.length > 11 && `: of the 10 closest in meaning, ${share(among_10)} are among the 10 closest here`}
+        {items.length > 11 &&
+          `: of the 10 closest in meaning, ${share(among_10)} are among the 10 closest here, on average`}
         {items.length > 100 && `, and ${share(among_50)} among the 50 closest`}. A distance across the map means little.
       </p>
       <div class="map">

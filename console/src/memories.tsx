@@ -11,7 +11,7 @@ import { go, href } from './route.ts';
 import { useSaving } from './saving.tsx';
 import { useSession } from './session.ts';
 import { FirstSteps, NoUser } from './start.tsx';
-import { Empty, Menu, Title } from './ui.tsx';
+import { Empty, Menu, NewButton, Title } from './ui.tsx';
 import { type Filters, MOST_FOUND, useMemories } from './use-memories.ts';
 import { focusRow, placeOf, WindowList } from './window-list.tsx';
 
@@ -73,13 +73,14 @@ function MemoriesOf({ filters }: { filters: Filters }) {
     if (!memory) return null;
     const { id } = memory;
     const state = { selected: selected.has(id), editing: editing === id, leaving: deletion.leaving.has(id) };
+    const isLess = lessLikely?.has(id);
     return (
       <MemoryRow
         key={id}
         place={placeOf(index, items.length, more)}
         onSaved={saved}
         onCancel={close}
-        {...{ memory, index, filters, state, replaced, actions }}
+        {...{ memory, index, filters, state, isLess, replaced, actions }}
       />
     );
   };
@@ -89,12 +90,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
   return (
     <div class="list">
       <Title text={`Memories of ${user}`}>
-        {verbs.includes('add') && (
-          <button type="button" class="main" onClick={() => setAdding(true)}>
-            <Icon name="add" />
-            Add memory
-          </button>
-        )}
+        {verbs.includes('add') && <NewButton text="Add memory" isOpen={adding} onClick={() => setAdding(true)} />}
       </Title>
       <Find filters={filters} onFilter={filter} filtering={filtering} onFilters={() => setFiltering(!filtering)} />
       {filtering && <FilterPanel key={JSON.stringify(filters)} filters={filters} stats={stats} onFilter={filter} />}
@@ -126,9 +122,11 @@ function MemoriesOf({ filters }: { filters: Filters }) {
           )
         )}
         <output>
-          {filters.q
-            ? `${foundText(items, lessLikely)}, best first; a search finds at most ${MOST_FOUND}`
-            : `${count(items.length)}${more ? ' loaded' : ''}${total}`}
+          {!loaded
+            ? 'Reading…'
+            : filters.q
+              ? `${foundText(items, lessLikely)}, best first; a search finds at most ${MOST_FOUND}`
+              : items.length > 0 && `${count(items.length)}${more ? ' loaded' : ''}${total}`}
         </output>
         {features.rollback && by && <a href={href('rollback', { user, key: by })}>Roll back what {by} wrote</a>}
         {saving.status}
@@ -143,7 +141,7 @@ function MemoriesOf({ filters }: { filters: Filters }) {
         <Nothing filters={filters} />
       ) : (
         // biome-ignore lint/a11y/noStaticElementInteractions: the keys work on the focused row
-        <div class="rows" onKeyDown={(event) => onKey(event, items, actions)}>
+        <div class="rows" aria-busy={!loaded} onKeyDown={(event) => onKey(event, items, actions)}>
           <WindowList label={`Memories of ${user}`} count={items.length} row={row} more={more} onNearEnd={loadMore} />
         </div>
       )}

@@ -20,6 +20,8 @@ interface MemoryRowProps {
   readonly place: object;
   readonly filters: Filters;
   readonly state: { readonly selected: boolean; readonly editing: boolean; readonly leaving: boolean };
+  /** Found, but far below the best. */
+  readonly isLess: boolean | undefined;
   readonly replaced: ReadonlySet<string>;
   readonly actions: RowActions;
   readonly onSaved: (memory: Memory) => void;
@@ -40,7 +42,7 @@ export function MemoryRow({ memory, place, filters, state, actions, onSaved, onC
     );
   }
   return (
-    <li class={state.leaving ? 'row leaving' : 'row'} {...place}>
+    <li class={`row${state.leaving ? ' leaving' : ''}${rest.isLess ? ' less' : ''}`} {...place}>
       <input type="checkbox" checked={state.selected} onChange={() => select(memory)} aria-label={`Select: ${name}`} />
       <div class="text">
         <a data-row={rest.index} href={href('memory', { id, user })} dir="auto">

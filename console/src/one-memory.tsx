@@ -1,14 +1,14 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { AuditEntry, Memory, MemoryClient } from '../../clients/typescript/src/index.ts';
+import { type AuditEntry, type Memory, type MemoryClient, NotFoundError } from '../../clients/typescript/src/index.ts';
 import { Copyable } from './copyable.tsx';
 import { useDeletion } from './deletion.tsx';
 import { Chips, Marks, replacedBy, Time, Written } from './format.tsx';
 import { Icon } from './icon.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Reading, useLoad } from './load.tsx';
 import { MemoryForm } from './memory-form.tsx';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
-import { Menu, type MenuItem, Table } from './ui.tsx';
+import { Empty, Menu, type MenuItem, Table } from './ui.tsx';
 import { Versions } from './versions.tsx';
 
 /** Steps of supersession that are followed each way. */
@@ -19,11 +19,18 @@ const MAX_ENTRIES = 1_000;
 const MAX_LATER = 500;
 
 /** One memory: its text and what is known of it, its versions, what it replaced and what replaced it, and who has touched it. */
-export function OneMemory({ id = '' }: { id?: string }) {
+export function OneMemory({ id = '', user }: { id?: string; user?: string }) {
   const { client } = useSession();
   const { data: memory, error, reload } = useLoad(id, (signal) => client.memories.get(id, { signal }));
+  if (error instanceof NotFoundError)
+    return (
+      <Empty icon="memories" title="No memory has this id" isPage>
+        <p>It may be deleted, or this key may not read it.</p>
+        <a href={href('memories', { user })}>{user ? `Memories of ${user}` : 'All memories'}</a>
+      </Empty>
+    );
   if (error !== undefined) return <Failure error={error} retry={reload} />;
-  if (!memory) return <p class="empty">Reading…</p>;
+  if (!memory) return <Reading />;
   return <Shown key={memory.id} memory={memory} onChanged={reload} />;
 }
 
@@ -177,7 +184,7 @@ function Touched({ memory }: { memory: Memory }) {
       <h2>Audit</h2>
       {error !== undefined && <Failure error={error} />}
       {entries?.length === 0 && <p class="soft">No entry among the newest {MAX_ENTRIES} of this user.</p>}
-      {entries && entries.length > 0 && <Entries entries={entries} />}
+      {entries && entries.length > 0 && <Entries entries={entries} isOfOne />}
     </>
   );
 }
@@ -203,11 +210,12 @@ const COLUMNS = [
   { name: 'Request', cell: ({ request_id }: AuditEntry) => <code>{request_id}</code> },
 ];
 
-export const Entries = ({ entries }: { entries: readonly AuditEntry[] }) => (
+/** `isOfOne`: of one memory, which need not be named again. */
+export const Entries = ({ entries, isOfOne = false }: { entries: readonly AuditEntry[]; isOfOne?: boolean }) => (
   <Table
     label="Audit entries"
     rows={entries}
-    columns={COLUMNS}
+    columns={isOfOne ? COLUMNS.filter(({ name }) => name !== 'Memory') : COLUMNS}
     className={({ outcome }) => (outcome === 'ok' ? '' : 'failed')}
   />
 );

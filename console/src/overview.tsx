@@ -5,7 +5,7 @@ import { Lines } from './chart.tsx';
 import { count, counted, Time } from './format.tsx';
 import { Icon, type IconName } from './icon.tsx';
 import { Failure } from './load.tsx';
-import { histogramOf, isSearch, milliseconds, quantile, readingOf, sumOf, sumOfReadings, totalOf } from './metrics.ts';
+import { histogramOf, isSearch, milliseconds, quantile, sumOf, sumOfReadings, totalOf } from './metrics.ts';
 import { href } from './route.ts';
 import { useSession } from './session.ts';
 import { FirstSteps, NoReader } from './start.tsx';
@@ -80,7 +80,7 @@ export function Overview() {
 
 interface TileProps {
   readonly name: string;
-  /** Undefined: not known yet. */
+  /** Undefined or false: not known yet. */
   readonly value: ComponentChildren;
   readonly note?: ComponentChildren;
   readonly to?: string;
@@ -89,7 +89,7 @@ interface TileProps {
 const Tile = ({ name, value, note, to }: TileProps) => (
   <div class="tile">
     <h2>{to ? <a href={to}>{name}</a> : name}</h2>
-    <b>{value ?? '–'}</b>
+    <b>{value || '–'}</b>
     <small>{note}</small>
   </div>
 );
@@ -121,7 +121,6 @@ function MetricTiles({ now, intervals }: Metrics) {
     0,
   );
   const [half, most] = [quantile(of, 0.5), quantile(of, 0.99)];
-  const started = readingOf(now, 'process_start_time_seconds');
   const queued = sumOfReadings(now, 'omp_embedding_waiting_texts');
   const failed = sumOfReadings(now, 'omp_ingestion_memories', { state: 'failed' }) ?? 0;
   return (
@@ -140,17 +139,7 @@ function MetricTiles({ now, intervals }: Metrics) {
       <Tile
         name="Errors"
         value={count(now.failed)}
-        note={
-          <>
-            of {counted(totalOf(all), 'request', 'requests')}
-            {started !== undefined && (
-              <>
-                {' '}
-                · started <Time of={new Date(1_000 * started).toISOString()} />
-              </>
-            )}
-          </>
-        }
+        note={`of ${counted(totalOf(all), 'request', 'requests')} since the start`}
       />
       {queued !== undefined && (
         <Tile name="Embedding queue" value={count(queued)} note={failed > 0 ? `${count(failed)} failed` : 'texts'} />

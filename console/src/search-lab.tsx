@@ -87,8 +87,8 @@ export function SearchLab({ user, q = '', limit = '10', budget = '500', ...rest 
         <label>
           Untrusted memories
           <select name="untrusted" defaultValue={untrusted}>
-            <option value="">marked; no model gets them</option>
-            <option value="true">like others, marked</option>
+            <option value="">not for models</option>
+            <option value="true">like others</option>
             <option value="false">left out</option>
           </select>
         </label>
@@ -147,8 +147,8 @@ function Results({ order, results, limit }: ResultsProps) {
     .sort((a, b) => of(b) - of(a))
     .slice(0, limit);
   const { best, lessLikely } = order === 'score' ? groupResults(shown) : { best: shown, lessLikely: [] };
-  const list = (group: readonly SearchResult[]) => (
-    <ol class="results">
+  const list = (group: readonly SearchResult[], before = 0) => (
+    <ol class="results" start={before + 1}>
       {group.map((result) => (
         <Result key={result.memory.id} result={result} value={of(result)} />
       ))}
@@ -160,7 +160,7 @@ function Results({ order, results, limit }: ResultsProps) {
       {lessLikely.length > 0 && (
         <>
           <h3>Less likely</h3>
-          {list(lessLikely)}
+          {list(lessLikely, best.length)}
         </>
       )}
     </>

@@ -15,6 +15,11 @@ export function NoUser({ icon, title }: { icon: IconName; title: string }) {
   return (
     <Empty icon={icon} title={title} isPage>
       <p>Type the id of a user above{users.length > 0 ? ', or choose one:' : '.'}</p>
+      {data && users.length === 0 && (
+        <p>
+          There is nobody yet: the <a href={href('overview')}>overview</a> has three ways to add a first memory.
+        </p>
+      )}
       {!capabilities.features.users && <p>This backend cannot list its users.</p>}
       <div class="chips">
         {users.map(({ user_id: user, count: size }) => (
@@ -41,6 +46,7 @@ export const NoReader = () => (
 /** Three ways to fill a store. */
 export function FirstSteps({ user }: { user: string }) {
   const { capabilities } = useSession();
+  const { page } = useRoute();
   if (!capabilities.verbs.includes('add')) return <p>This gateway only reads: another application fills its store.</p>;
   const isOpen = storedKey() === undefined;
   const header = isOpen ? '' : ' --header "Authorization: Bearer $KEY"';
@@ -69,7 +75,8 @@ export function FirstSteps({ user }: { user: string }) {
   return (
     <>
       <p>
-        Three ways to change that, or <a href={href('memories', { user })}>open {user}</a> and add one by hand.
+        Three ways to change that, or{' '}
+        {page === 'memories' ? '“Add memory” above' : <a href={href('memories', { user })}>add one by hand</a>}.
       </p>
       <div class="steps">
         {steps.map(({ icon, title, about, command }) => (

@@ -21,6 +21,21 @@ export const Title = ({ text, about, children }: TitleProps) => (
   </header>
 );
 
+interface NewButtonProps {
+  readonly text: string;
+  /** Whether the form is there. */
+  readonly isOpen: boolean;
+  readonly onClick: () => void;
+}
+
+/** Opens the form for one more. */
+export const NewButton = ({ text, isOpen, onClick }: NewButtonProps) => (
+  <button type="button" class="main" aria-expanded={isOpen} onClick={onClick}>
+    <Icon name="add" />
+    {text}
+  </button>
+);
+
 interface EmptyProps {
   readonly icon: IconName;
   readonly title: ComponentChildren;

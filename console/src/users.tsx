@@ -3,7 +3,7 @@ import type { Stats, User } from '../../clients/typescript/src/index.ts';
 import { Bars } from './chart.tsx';
 import { Confirmation } from './confirmation.tsx';
 import { count, counted, Time } from './format.tsx';
-import { Failure, Missing, useLoad } from './load.tsx';
+import { Failure, Missing, Reading, useLoad } from './load.tsx';
 import { href } from './route.ts';
 import { saveLines } from './save-file.ts';
 import { useSession } from './session.ts';
@@ -48,6 +48,7 @@ function AllUsers() {
         </Empty>
       )}
       {users.length > 0 && <Table label="Users" rows={users} columns={COLUMNS} />}
+      {!data && error === undefined && <Reading />}
       {data?.next_cursor && (
         <button type="button" onClick={() => setCursor(data.next_cursor ?? undefined)}>
           More
@@ -67,16 +68,20 @@ const COLUMNS: readonly Column<User>[] = [
     ),
     by: ({ user_id }) => user_id,
   },
-  { name: 'Memories', cell: ({ count: size }) => count(size), by: ({ count: size }) => size, isNumber: true },
+  {
+    name: 'Memories',
+    cell: ({ user_id: user, count: size }) => <a href={href('memories', { user })}>{count(size)}</a>,
+    by: ({ count: size }) => size,
+    isNumber: true,
+  },
   { name: 'Last change', cell: ({ last_write }) => <Time of={last_write} />, by: ({ last_write }) => last_write },
-  { name: '', cell: ({ user_id: user }) => <a href={href('memories', { user })}>Memories</a> },
 ];
 
 function OneUser({ user }: { user: string }) {
   const { client, capabilities } = useSession();
   const { data: stats, error, reload } = useLoad(user, (signal) => client.users.stats(user, { signal }));
   if (error !== undefined) return <Failure error={error} retry={reload} />;
-  if (!stats) return <p class="empty">Counting…</p>;
+  if (!stats) return <Reading />;
   return (
     <>
       <Title
@@ -88,7 +93,7 @@ function OneUser({ user }: { user: string }) {
         }
       >
         <a class="button main" href={href('memories', { user })}>
-          {counted(stats.count, 'memory', 'memories')}
+          Show {counted(stats.count, 'memory', 'memories')}
         </a>
       </Title>
       <Missing from={stats} />

@@ -11,10 +11,10 @@ import { Copyable } from './copyable.tsx';
 import { count, Time } from './format.tsx';
 import { textIn, UsersField, usersIn } from './key-form.tsx';
 import { NotAdmin } from './keys.tsx';
-import { Failure, useLoad } from './load.tsx';
+import { Failure, Reading, useLoad } from './load.tsx';
 import { useSession } from './session.ts';
 import { ShownOnce } from './shown-once.tsx';
-import { Empty, Table, Title } from './ui.tsx';
+import { Empty, NewButton, Table, Title } from './ui.tsx';
 
 /** The webhooks of the gateway with their last deliveries, for a caller with `admin:*`. */
 export function Webhooks() {
@@ -22,6 +22,7 @@ export function Webhooks() {
   const supported = capabilities.features.webhooks === true;
   const { data, error, reload } = useLoad(supported ? '' : undefined, (signal) => client.webhooks.list({ signal }));
   const [secret, setSecret] = useState<string>();
+  const [adding, setAdding] = useState(false);
   const [told, setTold] = useState('');
   const [failure, setFailure] = useState<unknown>();
   if (!supported) return <NotSupported />;
@@ -38,17 +39,28 @@ export function Webhooks() {
   };
   const made = ({ secret }: WebhookWithSecret) => {
     setSecret(secret);
+    setAdding(false);
     setTold('');
     reload();
   };
+  const isEmpty = data?.items.length === 0;
   return (
     <>
-      <Title text="Webhooks" about="Each change of a memory, sent to an address of yours, signed and in order." />
+      <Title text="Webhooks" about="Each change of a memory, sent to an address of yours, signed and in order.">
+        {data && !isEmpty && !secret && (
+          <NewButton text="New webhook" isOpen={adding} onClick={() => setAdding(!adding)} />
+        )}
+      </Title>
       {error !== undefined && <Failure error={error} retry={reload} />}
       {failure !== undefined && <Failure error={failure} />}
-      {secret ? <Secret secret={secret} onDone={() => setSecret(undefined)} /> : data && <Form onCreated={made} />}
+      {secret ? (
+        <Secret secret={secret} onDone={() => setSecret(undefined)} />
+      ) : (
+        (adding || isEmpty) && <Form onCreated={made} />
+      )}
       <p role="status">{told}</p>
-      {data?.items.length === 0 && (
+      {!data && error === undefined && <Reading />}
+      {isEmpty && (
         <Empty icon="webhooks" title="There is no webhook">
           <p>Create one above. The next change is the first that is sent.</p>
         </Empty>

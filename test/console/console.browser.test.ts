@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
         `claude mcp add --transport http memory ${url}/mcp/ana`,
         `omp-gateway import --format claude-code --user ana --to ${url}`,
       ]);
-    await page.getByRole('link', { name: 'open ana' }).click();
+    await page.getByRole('link', { name: 'add one by hand' }).click();
     await expect.poll(() => page.locator('.empty h2').first().textContent()).toMatch(/about ana yet/);
     await ana('tea')({ client });
     await page.goto(`${url}/console/#/memories`);

@@ -152,7 +152,7 @@ describe.skipIf(!hasChromium)('what changed, who wrote it, and the way back', ()
     await page.getByLabel('Untrusted memories').selectOption('left out');
     await button(page, 'Search').press('Enter');
     await expect.poll(() => found.allTextContents()).toEqual([expect.stringContaining('ending in 17')]);
-    await page.getByLabel('Untrusted memories').selectOption('like others, marked');
+    await page.getByLabel('Untrusted memories').selectOption('like others');
     await button(page, 'Search').press('Enter');
     await expect.poll(() => model.textContent()).toMatch(/\[untrusted\].*evil/);
   });

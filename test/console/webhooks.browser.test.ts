@@ -110,6 +110,9 @@ describe.skipIf(!hasChromium)('the page of webhooks', () => {
       { url: `${receiver.url}?${'x'.repeat(200)}`, users: ['ana'], scope: 'work/*', actions: null },
       call,
     );
+    await page.reload();
+    await button(page, 'New webhook').click();
+    await expectAccessible(page, 'the form');
     await page.getByLabel('URL').fill(receiver.url);
     await button(page, 'Create webhook').click();
     await shownSecret(page);
