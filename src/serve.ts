@@ -5,13 +5,20 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backgroundCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
-import { rateLimitOptions, telemetryOptions, tokenOptions, webhookOptions } from './config/config-options.ts';
+import {
+  rateLimitOptions,
+  telemetryOptions,
+  tokenOptions,
+  userLimitOptions,
+  webhookOptions,
+} from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { createHealth } from './core/health.ts';
 import { openRetention } from './core/retention.ts';
 import { startRetention } from './core/retention-runs.ts';
 import { NO_TELEMETRY, type Telemetry } from './core/telemetry.ts';
+import { createUserLimits } from './core/user-limits.ts';
 import type { Store } from './core/with-embedder.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
@@ -57,12 +64,19 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
     const stores = await openGate(config, telemetry, parts, log);
-    const { store: provider, gate, webhooks, retention } = stores;
+    const { store: provider, gate, webhooks, retention, userLimits } = stores;
     const sender = webhooks?.start(gate.feed);
     if (sender) parts.add('webhooks', sender.close);
     if (retention) parts.add('retention', startRetention({ retention, store: provider, log }).close);
     const { followers } = gate.feed;
-    telemetry.watch({ ...stores, provider, followers, deliveries: sender?.stats, retention: retention?.stats });
+    telemetry.watch({
+      ...stores,
+      provider,
+      followers,
+      deliveries: sender?.stats,
+      retention: retention?.stats,
+      rejections: userLimits?.rejections,
+    });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 
     const { keys, mode } = config.auth;
@@ -122,9 +136,11 @@ async function openGate(
   const webhooks = wanted && openWebhooks(wanted, store, log);
   if (wanted && !webhooks) log.warn({}, NO_WEBHOOKS);
   const retention = openRetention(config.retention, store, log);
-  const resources = { store, auditQueue, webhooks: webhooks?.manage, retention, max_record_bytes, log };
+  const limits = userLimitOptions(config);
+  const userLimits = limits && createUserLimits(limits);
+  const resources = { store, auditQueue, webhooks: webhooks?.manage, retention, userLimits, max_record_bytes, log };
   const gate = createGate({ ...resources, rate_limit_per_minute, scrape });
-  return { ...stores, gate, webhooks, retention, breakers: dependencies.states };
+  return { ...stores, gate, webhooks, retention, userLimits, breakers: dependencies.states };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */

@@ -1,5 +1,11 @@
-import type { Embedder, Log, ProviderContext } from '#contract';
-import { auditOptions, embeddingOptions, providerOptions, versionOptions } from './config/config-options.ts';
+import type { Embedder, Log, Provider, ProviderContext } from '#contract';
+import {
+  auditOptions,
+  embeddingOptions,
+  providerOptions,
+  userLimitOptions,
+  versionOptions,
+} from './config/config-options.ts';
 import { errorInStore } from './config/mounted-stores.ts';
 import { type Config, isBuiltIn, type StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
@@ -46,12 +52,17 @@ export async function openStores(config: Config, { protect, parts, log }: StoreP
       // The entries of mounted stores are written to the log of the root store.
       audit: name === undefined ? auditOptions(config) : undefined,
       versions: versionOptions(own),
+      user_limits: userLimitOptions(config) !== undefined,
       data_dir: own.data_dir,
       max_record_bytes: 2 * config.max_request_bytes,
       log,
     };
     const part = name === undefined ? 'provider' : `stores.${name}`;
-    const opening = openProvider(own.provider, providerOptions(own), context).then((backend) => {
+    const opening = openProvider(own.provider, providerOptions(own), context).then(async (backend) => {
+      if (context.user_limits && cannotLimit(backend)) {
+        await backend.close();
+        throw new Error(NO_USER_LIMITS(name ?? backend.name));
+      }
       const protection = protect(name ?? backend.name, backend.ping);
       return compose(backend, {
         embedder,
@@ -75,6 +86,12 @@ export async function openStores(config: Config, { protect, parts, log }: StoreP
   if (store.mounts) parts.add('entries of mounted stores', store.mounts.close);
   return { store, embedder, mounted };
 }
+
+/** Limits that only some stores keep would not be limits. */
+const cannotLimit = ({ add, update, userUsage }: Provider): boolean =>
+  (add !== undefined || update !== undefined) && userUsage === undefined;
+const NO_USER_LIMITS = (store: string): string =>
+  `user_limits is set, and the store ${store} cannot count exactly what a user has; remove user_limits, make that store read-only, or use the gateway's own tables in Postgres`;
 
 type Open = (
   config: Config,

@@ -97,6 +97,7 @@ function OneUser({ user }: { user: string }) {
         </a>
       </Title>
       <Missing from={stats} />
+      <Limits of={stats.limits} />
       <Growth created={stats.created} />
       <div class="orders">
         <Largest
@@ -150,6 +151,23 @@ function SaveAll({ user }: { user: string }) {
       {state.missing && <p class="missing">Something could not be read: the file names it.</p>}
       {state.error !== undefined && <Failure error={state.error} />}
     </>
+  );
+}
+
+const LIMITS = { memories: 'Memories', bytes: 'Bytes', adds_per_day: 'Adds today' } as const;
+
+function Limits({ of }: { of: Stats['limits'] }) {
+  const rows = Object.entries(of ?? {}).filter(([, { limit }]) => limit !== null);
+  if (rows.length === 0) return null;
+  return (
+    <ol class="results">
+      {rows.map(([kind, { used, limit }]) => (
+        <li key={kind}>
+          <meter max={limit || 1} value={used} aria-hidden="true" />
+          {LIMITS[kind as keyof typeof LIMITS]}: {count(used)} of {count(limit as number)}
+        </li>
+      ))}
+    </ol>
   );
 }
 

@@ -1,20 +1,23 @@
 import {
+  type AddRequest,
   type AuditAction,
   type AuditEntry,
   analyseLater,
+  type BatchOutcome,
+  type BatchRequest,
   type Call,
   changeEntry,
   defineProvider,
   effectivePatch,
   erasedFrom,
-  type KeyClaim,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
   mergeExtensions,
-  type NewVector,
   NO_STATS,
+  NO_USAGE,
   newRecord,
+  OmpError,
   type Provider,
   type ProviderCapabilities,
   type RankingOptions,
@@ -32,7 +35,7 @@ import {
 import { createAuditLog } from './audit.ts';
 import { createChangeFeed } from './change-feed.ts';
 import { createFreezing } from './freezing.ts';
-import { createKeyUses } from './key-uses.ts';
+import { createKeyUses, type KeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
 import { Options } from './memory-options.ts';
 import { createUser, type User } from './user.ts';
@@ -81,35 +84,15 @@ export default defineProvider({
       const left_scopes = old && old.scope !== null && old.scope !== memory.scope ? [old.scope] : [];
       note(changeEntry(action, { ...memory, left_scopes }, call));
     };
-    /** Undefined: another request has used the key. */
-    const insert = async (
-      items: readonly NewVector[],
-      key: KeyClaim | undefined,
-      call: Call,
-    ): Promise<Memory[] | undefined> => {
-      const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
-      if (key && keyUses.find(key) !== key.before) return undefined;
-      requireThawed();
-      const memories = items.map(({ input, vector }, i) => {
-        const memory = newRecord(input, model);
-        const user = userOf(input.user_id);
-        const entry = user.add(memory, { vector, terms: terms[i] as string[] });
-        homes.set(memory.id, { user, entry, version: 1, before: [] });
-        recordAudit('add', memory, call);
-        return memory;
-      });
-      if (key) keyUses.set(key, usedBy(key, memories));
-      return memories;
-    };
+    const adds = createAdds({ userOf, homes, keyUses, model, recordAudit, requireThawed });
 
     return {
       name: 'memory',
       capabilities: capabilitiesOf(ranking, scopes),
-      add: async ({ input, vector, key }, call) => (await insert([{ input, vector }], key, call))?.[0],
-      batch: ({ items, key }, call) => insert(items, key, call),
+      ...adds,
       keyUse: async (key) => keyUses.find(key),
       get: async (ref) => homeOf(ref)?.entry.memory,
-      async update({ ref, patch: input, vector }, call) {
+      async update({ ref, patch: input, vector, limits }, call) {
         const before = homeOf(ref);
         requireVersion(before?.entry.memory, ref);
         const patch = before && effectivePatch(before.entry.memory, input);
@@ -126,6 +109,8 @@ export default defineProvider({
         requireThawed();
         const memory = applyPatch(home.entry.memory, patch, max_record_bytes);
         const old = home.entry.memory;
+        const rejection = limits && home.user.usage.admitChange(old, memory, limits(old.user_id));
+        if (rejection) throw rejection;
         Object.assign(home, replacedVersions(home, versions));
         home.user.replace(home.entry, memory, content);
         recordAudit('update', memory, call, old);
@@ -151,6 +136,7 @@ export default defineProvider({
             }),
           ),
       }),
+      userUsage: async ({ user_id }) => users.get(user_id)?.usage.now() ?? NO_USAGE,
       // Without native scopes, the counts would include tags that stand for scopes, and a conversation all scopes.
       ...(scopes === 'native' && {
         neighbours: async ({ ids, ...query }) => users.get(query.user_id)?.neighbours(homesOf(ids, query), query) ?? [],
@@ -183,6 +169,43 @@ export default defineProvider({
     };
   },
 });
+
+interface Target {
+  readonly homes: Map<string, Home>;
+  readonly keyUses: KeyUses;
+  readonly model: string | null;
+  userOf(user_id: string): User;
+  recordAudit(action: 'add', memory: Memory, call: Call): void;
+  requireThawed(): void;
+}
+
+function createAdds({ homes, keyUses, model, userOf, recordAudit, requireThawed }: Target) {
+  const batch = async ({ items, key, limits }: BatchRequest, call: Call): Promise<BatchOutcome[] | undefined> => {
+    const terms = await Promise.all(items.map(({ input }) => analyseLater(input.content, call)));
+    if (key && keyUses.find(key) !== key.before) return undefined;
+    requireThawed();
+    const outcomes = items.map(({ input, vector }, i) => {
+      const user = userOf(input.user_id);
+      const rejection = limits && user.usage.admitAdd(input, limits(input.user_id));
+      if (rejection) return rejection;
+      const memory = newRecord(input, model);
+      const entry = user.add(memory, { vector, terms: terms[i] as string[] });
+      homes.set(memory.id, { user, entry, version: 1, before: [] });
+      recordAudit('add', memory, call);
+      return memory;
+    });
+    if (key && !outcomes.every((outcome) => outcome instanceof OmpError)) keyUses.set(key, usedBy(key, outcomes));
+    return outcomes;
+  };
+  return {
+    batch,
+    async add({ input, vector, ...rest }: AddRequest, call: Call) {
+      const [outcome] = (await batch({ items: [{ input, vector }], ...rest }, call)) ?? [];
+      if (outcome instanceof OmpError) throw outcome;
+      return outcome;
+    },
+  };
+}
 
 function listUsers(
   users: ReadonlyMap<string, User>,

@@ -27,6 +27,7 @@ import {
   writtenMatcher,
 } from '#provider';
 import { createKeywords, type Visible as VisibleSlots } from './keywords.ts';
+import { createUsage, type Usage } from './usage.ts';
 import { createVectors } from './vectors.ts';
 
 export interface Entry {
@@ -52,6 +53,7 @@ export interface User {
   search(query: SearchQuery): SearchHit[];
   neighbours(anchors: readonly { readonly entry: Entry }[], query: Omit<NeighboursQuery, 'ids'>): Memory[];
   stats(query: Omit<StatsQuery, 'user_id'>): UserStats;
+  readonly usage: Usage;
 }
 
 export function createUser(dimensions: number | undefined, ranking: RankingOptions): User {
@@ -61,6 +63,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
   const conversations = new Map<string, Entry[]>();
   const keywords = createKeywords();
   const vectors = dimensions === undefined ? undefined : createVectors(dimensions);
+  const usage = createUsage(entries);
   const free: number[] = [];
   let slots = 0;
 
@@ -89,12 +92,15 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
       entries.splice(rank(entries, memory), 0, entry);
       join(entry);
       index(entry, content);
+      usage.count(memory, 1);
       return entry;
     },
     replace(entry, memory, content) {
       const rewritten = memory.content !== entry.memory.content;
       const moves = memory.scope !== entry.memory.scope;
       if (moves) leave(entry);
+      usage.count(entry.memory, -1);
+      usage.count(memory, 1);
       entry.memory = memory;
       if (moves) join(entry);
       if (content && rewritten) index(entry, content);
@@ -102,6 +108,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
     remove(entry) {
       keywords.delete(entry.slot);
       leave(entry);
+      usage.count(entry.memory, -1);
       entries.splice(rank(entries, entry.memory), 1);
       free.push(entry.slot);
     },
@@ -171,6 +178,7 @@ export function createUser(dimensions: number | undefined, ranking: RankingOptio
         created: periods(memories),
       };
     },
+    usage,
   };
 }
 

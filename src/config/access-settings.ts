@@ -230,9 +230,55 @@ const rateLimit = z.strictObject({
     }),
 });
 
+const limit = z.int().min(0).max(1_000_000_000_000);
+
+/** What a glob of users, or of names of keys, may be. */
+const LONGEST_GLOB = 256;
+
+const overrideSchema = z
+  .strictObject({
+    users: text.max(LONGEST_GLOB).optional(),
+    keys: text.max(LONGEST_GLOB).optional(),
+    memories: limit.nullable().optional(),
+    bytes: limit.nullable().optional(),
+    adds_per_day: limit.nullable().optional(),
+  })
+  .refine(({ users, keys }) => users !== undefined || keys !== undefined, 'must name users or keys')
+  .refine(({ users, keys, ...limits }) => Object.keys(limits).length > 0, 'must set memories, bytes or adds_per_day');
+
+const userLimits = z.strictObject({
+  memories: limit.optional().register(settingFacts, {
+    env: 'OMP_USER_LIMIT_MEMORIES',
+    description: 'Memories that each user may have in a store; unset: no limit',
+    example: 100_000,
+  }),
+  bytes: limit.optional().register(settingFacts, {
+    env: 'OMP_USER_LIMIT_BYTES',
+    description: 'Bytes of all contents that each user may have in a store, in UTF-8; unset: no limit',
+    example: 100_000_000,
+  }),
+  adds_per_day: limit.optional().register(settingFacts, {
+    env: 'OMP_USER_LIMIT_ADDS_PER_DAY',
+    description: 'Memories of each user that may be added to a store a day, from 00:00 UTC; unset: no limit',
+    example: 5_000,
+  }),
+  overrides: z
+    .array(overrideSchema)
+    .max(1_000)
+    .default([])
+    .register(settingFacts, {
+      env: 'OMP_USER_LIMIT_OVERRIDES',
+      description:
+        'Other limits for the users, or for what the keys add, whose ids or names match a glob; the first that sets a limit decides it, null: no limit; in the environment as JSON',
+      allowed: 'globs "users" or "keys" with memories, bytes or adds_per_day',
+      example: [{ keys: 'importer', adds_per_day: null }],
+    }),
+});
+
 /** How much a caller may ask for. */
 export const limits = {
   rate_limit: rateLimit.prefault({}),
+  user_limits: userLimits.prefault({}),
   max_requests: z.int().min(1).max(1_000_000).default(2000).register(settingFacts, {
     env: 'OMP_MAX_REQUESTS',
     description: 'Concurrent requests of one process; more are rejected with 429',

@@ -37,6 +37,13 @@ export function rateLimitOptions({ rate_limit, postgres: { url, schema } }: Conf
   };
 }
 
+/** The limits of users; undefined: there are none. */
+export function userLimitOptions({ user_limits }: Config) {
+  const { memories = null, bytes = null, adds_per_day = null, overrides } = user_limits;
+  const limits = { memories, bytes, adds_per_day, overrides };
+  return [memories, bytes, adds_per_day].some((one) => one !== null) || overrides.length > 0 ? limits : undefined;
+}
+
 /** The part of the audit settings that the provider needs; undefined: it records nothing. */
 export function auditOptions({ audit: { record, retention_days } }: Config) {
   if (record === 'off') return undefined;

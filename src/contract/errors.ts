@@ -43,6 +43,8 @@ export interface OmpErrorOptions {
   readonly frozen?: boolean;
   /** Whether what the request refers to existed once. */
   readonly gone?: boolean;
+  /** The limit of the user that the change would exceed. */
+  readonly limit?: 'memories' | 'bytes' | 'adds_per_day';
 }
 
 /** Characters of an error's message. */
@@ -73,6 +75,7 @@ export class OmpError extends Error {
   readonly version: string | undefined;
   readonly frozen: boolean;
   readonly gone: boolean;
+  readonly limit: OmpErrorOptions['limit'];
 
   constructor(code: ErrorCode, message: string, options: OmpErrorOptions = {}) {
     super(beginningOf(message), options.cause === undefined ? undefined : { cause: options.cause });
@@ -85,6 +88,7 @@ export class OmpError extends Error {
     this.version = options.version;
     this.frozen = options.frozen ?? false;
     this.gone = options.gone ?? false;
+    this.limit = options.limit;
   }
 }
 

@@ -1,3 +1,4 @@
+import { OmpError } from './errors.ts';
 import type { Memory } from './record.ts';
 
 /** Names a request that may be sent again. Keys of different callers are independent. */
@@ -43,11 +44,16 @@ export const IDEMPOTENCY_TTL_MS = 24 * 60 * 60 * 1000;
  */
 export const IDEMPOTENCY_AHEAD_MS = 7 * IDEMPOTENCY_TTL_MS;
 
-/** The use of the key after an add of these, in the order of `places`. */
-export function usedBy({ fingerprint, before, places, size }: KeyClaim, memories: readonly Identity[]): KeyUse {
+/** The use of the key after an add with these outcomes, in the order of `places`. */
+export function usedBy(
+  { fingerprint, before, places, size }: KeyClaim,
+  outcomes: readonly (Identity | OmpError)[],
+): KeyUse {
   const identities: (Identity | null)[] = Array.from({ length: size }, (_, place) => before?.added[place] ?? null);
   for (const [i, place] of places.entries()) {
-    const { id, created_at, embedding_model, status } = memories[i] as Identity;
+    const outcome = outcomes[i] as Identity | OmpError;
+    if (outcome instanceof OmpError) continue;
+    const { id, created_at, embedding_model, status } = outcome;
     identities[place] = { id, created_at, embedding_model, status };
   }
   return { fingerprint, added: identities };

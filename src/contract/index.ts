@@ -14,6 +14,7 @@ export * from './origin.ts';
 export * from './provider.ts';
 export * from './record.ts';
 export * from './usage.ts';
+export * from './user-limits.ts';
 export * from './users.ts';
 export * from './versions.ts';
 export * from './webhooks.ts';

@@ -11,6 +11,7 @@ import type { KeyStore } from './keys.ts';
 import type { Written } from './origin.ts';
 import type { Memory, MemoryPatch, NewMemory, Ref, Visible } from './record.ts';
 import type { UsageStore } from './usage.ts';
+import type { LimitsOf, UserUsage } from './user-limits.ts';
 import type { StatsQuery, UserListQuery, UserPart, UserStats } from './users.ts';
 import type { VersionOptions, VersionStore } from './versions.ts';
 import type { WebhookStore } from './webhooks.ts';
@@ -153,12 +154,21 @@ export interface NewVector {
   readonly vector: Vector;
 }
 
-export interface AddRequest extends NewVector {
+/** What limits a change. */
+interface Limited {
+  /**
+   * Given only if the provider has `userUsage`, and limits of users are configured. Exact, whatever is added at the same time, and through
+   * any number of gateways; a change that exceeds one has the error `overLimit` as its outcome.
+   */
+  readonly limits?: LimitsOf | undefined;
+}
+
+export interface AddRequest extends NewVector, Limited {
   /** Given only if the provider has `keyUse`. */
   readonly key?: KeyClaim | undefined;
 }
 
-export interface BatchRequest {
+export interface BatchRequest extends Limited {
   readonly items: readonly NewVector[];
   readonly key?: KeyClaim | undefined;
 }
@@ -166,7 +176,8 @@ export interface BatchRequest {
 /** The stored memory, or why it was not stored. */
 export type BatchOutcome = Memory | OmpError;
 
-export interface UpdateRequest {
+/** Only `bytes` limits an update, of a content that becomes longer. */
+export interface UpdateRequest extends Limited {
   readonly ref: Ref;
   readonly patch: MemoryPatch;
   /** The vector of the patch's content; null if it has none. */
@@ -239,6 +250,8 @@ export interface Provider {
   /** Users in a fixed order, which may differ between providers. */
   users?(query: UserListQuery, call: Call): Promise<UserPart>;
   userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
+  /** What a user has, exactly, in all scopes. Present when changes can be limited (`LimitsOf`). */
+  userUsage?(request: { readonly user_id: string }, call: Call): Promise<UserUsage>;
   /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
   erase?(request: { readonly user_id: string }, call: Call): Promise<number>;
   /**
@@ -318,6 +331,8 @@ export interface ProviderContext {
   readonly versions?: VersionOptions | undefined;
   /** Folder for durable files of this gateway. A provider creates it if it needs it. */
   readonly data_dir: string;
+  /** Whether changes come with limits of users, so that what an import stores has to be counted too. */
+  readonly user_limits?: boolean;
   /** Largest size (`recordBytes`) of a patched record; unset: `MAX_RECORD_BYTES`. */
   readonly max_record_bytes?: number;
   readonly log: Log;

@@ -16,6 +16,7 @@ import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
 import type { Retention } from './retention.ts';
 import { stamped, untrustedDenied } from './stamping.ts';
+import type { UserLimitRules } from './user-limits.ts';
 import type { Webhooks } from './webhooks.ts';
 import type { Store } from './with-embedder.ts';
 
@@ -30,6 +31,8 @@ export interface Resources {
   readonly webhooks?: Webhooks | undefined;
   /** Undefined: there are no rules. */
   readonly retention?: Retention | undefined;
+  /** Undefined: none are configured. */
+  readonly userLimits?: UserLimitRules | undefined;
   readonly log: Log;
   /** Maximum size of a record, and of all records of one batch (`recordBytes`). */
   readonly max_record_bytes: number;
@@ -65,6 +68,7 @@ export class Access implements Resources {
   readonly feed: ChangeFeed;
   readonly webhooks: Webhooks | undefined;
   readonly retention: Retention | undefined;
+  readonly userLimits: UserLimitRules | undefined;
   readonly log: Log;
   readonly max_record_bytes: number;
   /** The allowed scopes of a query that reads, and its limit in bytes. */
@@ -75,16 +79,17 @@ export class Access implements Resources {
 
   /** `via`: the way in of the session. */
   constructor(principal: Principal, via: Way, resources: Resources) {
-    const { store, auditQueue, shares, feed, webhooks, retention, log, max_record_bytes } = resources;
+    const { store, auditQueue, shares, feed, webhooks, retention, userLimits, log, max_record_bytes } = resources;
     this.principal = principal;
     this.#store = store;
-    this.store = stamped(store, principal, { via });
+    this.store = stamped(store, principal, { via }, userLimits);
     this.auditQueue = auditQueue;
     this.audited = auditQueue.audited;
     this.shares = shares;
     this.feed = feed;
     this.webhooks = webhooks;
     this.retention = retention;
+    this.userLimits = userLimits;
     this.log = log;
     this.max_record_bytes = max_record_bytes;
     this.bounds = { within: principal.grants.read, max_bytes: MAX_ANSWER_BYTES };
@@ -104,7 +109,7 @@ export class Access implements Resources {
 
   /** The store for changes that bring a version back: they carry this way instead of that of the session (`stamped`). */
   through(via: 'restore' | 'rollback', version: number): this['store'] {
-    return stamped(this.#store, this.principal, { via, version });
+    return stamped(this.#store, this.principal, { via, version }, this.userLimits);
   }
 
   /** The store that holds the records of this scope. */

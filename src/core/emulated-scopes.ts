@@ -57,9 +57,9 @@ export function emulateScopes(inner: Provider): Provider {
       add && (async (request, call) => decodeIfPresent(await add({ ...request, input: encode(request.input) }, call))),
     batch:
       batch &&
-      (async ({ items, key }, call) => {
+      (async ({ items, ...rest }, call) => {
         const encodedItems = items.map((item) => ({ ...item, input: encode(item.input) }));
-        const outcomes = await batch({ items: encodedItems, key }, call);
+        const outcomes = await batch({ items: encodedItems, ...rest }, call);
         return outcomes?.map((outcome) => (outcome instanceof OmpError ? outcome : decode(outcome)));
       }),
     get: getAllowed,
@@ -127,6 +127,7 @@ type UnscopedMember =
   | 'capabilities'
   | 'read_only'
   | 'keyUse'
+  | 'userUsage'
   | 'freezing'
   | 'keys'
   | 'webhooks'
@@ -154,16 +155,16 @@ function updateWith(
   mutex: KeyedMutex,
 ): Provider['update'] {
   // The memory as read before is decoded, so the provider reads it again.
-  return async ({ ref, patch, vector }, call) => {
+  return async ({ ref, patch, vector, limits }, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
-    if (!retagged && !isRestricted(ref)) return decodeIfPresent(await update({ ref, patch, vector }, call));
+    if (!retagged && !isRestricted(ref)) return decodeIfPresent(await update({ ref, patch, vector, limits }, call));
     return mutex(ref.id, async () => {
       call.throwIfAborted();
       const current = await getAllowed(ref, call);
       if (!current) return undefined;
       const { scope = current.scope, tags = current.tags, ...rest } = patch;
       const encodedPatch = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
-      return decodeIfPresent(await update({ ref: inAnyScope(ref), patch: encodedPatch, vector }, call));
+      return decodeIfPresent(await update({ ref: inAnyScope(ref), patch: encodedPatch, vector, limits }, call));
     });
   };
 }

@@ -2,6 +2,7 @@ import {
   type Call,
   type ExportPart,
   type ExportQuery,
+  type LimitKind,
   type ListQuery,
   MAX_DAYS,
   MAX_PERIODS,
@@ -16,6 +17,7 @@ import {
   type UserPart,
   type UserStats,
   type UserSummary,
+  type UserUsage,
   type Vector,
   type VectorsQuery,
 } from '#contract';
@@ -326,6 +328,18 @@ export async function sumStats(parts: readonly Part[], query: StatsQuery, call: 
         .map(([from, count]) => ({ from, count })),
     },
   };
+}
+
+/** Each store has limits of its own: of each kind, what the user has where it is most. */
+export async function fullest(
+  parts: readonly Part[],
+  request: { readonly user_id: string },
+  call: Call,
+): Promise<UserUsage> {
+  const able = parts.filter((part): part is PartWith<'userUsage'> => part.store.userUsage !== undefined);
+  const all = (await askAll(able, call, ({ store }, own) => store.userUsage(request, own))).map(({ result }) => result);
+  const most = (kind: LimitKind) => Math.max(0, ...all.map((one) => one[kind]));
+  return { memories: most('memories'), bytes: most('bytes'), adds_per_day: most('adds_per_day') };
 }
 
 function summed<Value>(counts: readonly (readonly [Value, number])[]): Map<Value, number> {

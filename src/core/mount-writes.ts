@@ -74,20 +74,20 @@ export function createWrites(
   const { record, recordUnchanged, toItsEnd, needsEntry, close } = entries;
 
   return {
-    async add({ input, key }, call) {
+    async add({ input, key, limits }, call) {
       const part = withMember(ofScope(input.scope), 'add');
       return toItsEnd(part, call, async (own) => {
         let isRepeat = false;
         const onRepeat = () => {
           isRepeat = true;
         };
-        const memory = await part.store.add({ input, key, onRepeat }, own);
+        const memory = await part.store.add({ input, key, onRepeat, limits }, own);
         await (isRepeat ? recordUnchanged : record)(part, 'add', [memory], own);
         return memory;
       });
     },
 
-    async batch({ inputs, key }, call) {
+    async batch({ inputs, key, limits }, call) {
       const owners = inputs.map((input) => input && ofScope(input.scope));
       const outcomes: (BatchOutcome | undefined)[] = inputs.map(() => undefined);
       const addTo = async (part: Part) => {
@@ -97,7 +97,7 @@ export function createWrites(
           return toItsEnd(part, call, async (ownCall) => {
             const repeats = new Set<number>();
             const onRepeat = (place: number) => repeats.add(place);
-            const results = await store.batch({ inputs: own, key, onRepeat }, ownCall);
+            const results = await store.batch({ inputs: own, key, onRepeat, limits }, ownCall);
             const added = (areRepeats: boolean) =>
               results.filter((_, place) => repeats.has(place) === areRepeats).filter(isMemory);
             await Promise.all([
@@ -118,7 +118,7 @@ export function createWrites(
       return outcomes;
     },
 
-    async update({ ref, patch }, call) {
+    async update({ ref, patch, limits }, call) {
       const part = withMember(ofId(ref.id), 'update');
       const own = callOf(part, call);
       const target = patch.scope === undefined ? part : ofScope(patch.scope);
@@ -131,7 +131,7 @@ export function createWrites(
       }
       const change = async (ownCall: Call) => {
         const old = needsEntry(part) ? await part.store.get(ref, ownCall) : undefined;
-        const memory = await part.store.update({ ref, patch }, ownCall);
+        const memory = await part.store.update({ ref, patch, limits }, ownCall);
         if (!memory) return undefined;
         // Not by `updated_at`, which a mapped table may lack.
         if (isSameRecord(memory, old)) await recordUnchanged(part, 'update', [memory], ownCall);

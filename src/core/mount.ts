@@ -88,6 +88,22 @@ function namesOf(prefix: string, mount: string) {
   return { ownId, ownScope, shownScope, toOwn, toShown };
 }
 
+/** The members that have nothing to do with ids and scopes. */
+const asTheyAre = (inner: Store) => ({
+  name: inner.name,
+  capabilities: inner.capabilities,
+  embedding: inner.embedding,
+  idempotent: inner.idempotent,
+  read_only: inner.read_only,
+  ping: inner.ping,
+  stats: inner.stats,
+  backlog: inner.backlog,
+  close: inner.close,
+  freezing: inner.freezing,
+  queryVector: inner.queryVector,
+  userUsage: inner.userUsage,
+});
+
 /** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
 export function atMount(inner: Store, { name, mount }: Place): Store {
   const prefix = idPrefix(name);
@@ -106,18 +122,8 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
   };
 
   const members: StoreMembers = {
-    name: inner.name,
-    capabilities: inner.capabilities,
-    embedding: inner.embedding,
-    idempotent: inner.idempotent,
-    read_only: inner.read_only,
+    ...asTheyAre(inner),
     ...OF_THE_ROOT,
-    ping: inner.ping,
-    stats: inner.stats,
-    backlog: inner.backlog,
-    close: inner.close,
-    freezing: inner.freezing,
-    queryVector: inner.queryVector,
     add: add && (async ({ input, ...rest }, call) => toShown(await add({ input: toOwn(input), ...rest }, call))),
     batch:
       batch &&
@@ -131,7 +137,7 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     },
     update:
       update &&
-      (async ({ ref, patch: { scope, supersedes, ...rest } }, call) => {
+      (async ({ ref, patch: { scope, supersedes, ...rest }, limits }, call) => {
         const own = ownRef(ref);
         const patch = {
           ...rest,
@@ -139,7 +145,7 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
           ...(scope !== undefined && (hasScopes || scope !== mount) && { scope: ownScope(scope) }),
           ...(supersedes && { supersedes: supersedes.map((id) => keptId(id, prefix)) }),
         };
-        return own && shownIfPresent(await update({ ref: own, patch }, call));
+        return own && shownIfPresent(await update({ ref: own, patch, limits }, call));
       }),
     delete:
       remove &&
@@ -249,7 +255,7 @@ export function hiding(root: Store, outside: readonly string[]): Store {
   return {
     ...root,
     get: (ref, call) => root.get(hide(ref), call),
-    ...(update && { update: ({ ref, patch }, call) => update({ ref: hide(ref), patch }, call) }),
+    ...(update && { update: ({ ref, ...rest }, call) => update({ ref: hide(ref), ...rest }, call) }),
     ...(remove && { delete: (ref, call) => remove(hide(ref), call) }),
     ...(list && { list: (query, call) => list(hide(query), call) }),
     ...(search && { search: (query, call) => search(hide(query), call) }),

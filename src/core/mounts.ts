@@ -4,6 +4,7 @@ import { idPrefix, type StoreMembers } from './mount.ts';
 import { callOf, type Part, partsOf, withMember } from './mount-parts.ts';
 import {
   exportParts,
+  fullest,
   listParts,
   listUsers,
   neighboursInParts,
@@ -100,6 +101,7 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
     vectorsOf: ifAny('vectorsOf', (query, call) => vectorsOfParts(parts, ofId, query, call)),
     users: ifAny('users', (query, call) => listUsers(parts, query, call)),
     userStats: ifAny('userStats', (query, call) => sumStats(parts, query, call)),
+    userUsage: ifAny('userUsage', (request, call) => fullest(parts, request, call)),
     erase: ifAny('erase', writes.erase),
     versions: ifAny('versions', {
       async list(query, call) {

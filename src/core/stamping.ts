@@ -5,6 +5,7 @@ import {
   type Memory,
   type MemoryPatch,
   type NewMemory,
+  NO_LIMITS,
   OmpError,
   ORIGIN,
   type Origin,
@@ -13,6 +14,7 @@ import {
 } from '#contract';
 import { isSameRecord, withMemories } from '#toolbox';
 import type { Principal } from './grants.ts';
+import type { UserLimitRules } from './user-limits.ts';
 import type { Store } from './with-embedder.ts';
 
 /** The error for what an untrusted key may not do. */
@@ -29,13 +31,25 @@ export const untrustedDenied = () =>
  *
  * A trusted change of the content removes the mark; but a restore or a rollback gives a memory the mark of the version that it brings
  * back, so their patches say it (`UNTRUSTED`: true or null).
+ *
+ * Changes carry the limits of users (Decision 59); those of a rollback, which is for operators, only count.
  */
 export function stamped(
   store: Store,
-  { app, untrusted = false }: Principal,
+  principal: Principal,
   way: Pick<Origin, 'via' | 'version'>,
+  userLimits?: UserLimitRules,
 ): Store {
+  const { app, untrusted = false } = principal;
   const { via } = way;
+  const limits = userLimits && (via === 'rollback' ? () => NO_LIMITS : userLimits.of(principal));
+  const noted = <Result>(change: Promise<Result>): Promise<Result> =>
+    userLimits
+      ? change.catch((error) => {
+          userLimits.rejected(error);
+          throw error;
+        })
+      : change;
   const { add, batch, update, delete: remove, erase, import: importMemories, versions } = store;
   const origin: Origin = app === null ? way : { key: app, ...way };
   const bringsMark = via === 'restore' || via === 'rollback';
@@ -67,15 +81,20 @@ export function stamped(
   };
 
   const writes: Partial<Store> = {
-    ...(add && { add: ({ input, key, onRepeat }, call) => add({ input: stamp(input), key, onRepeat }, call) }),
+    ...(add && {
+      add: ({ input, key, onRepeat }, call) => noted(add({ input: stamp(input), key, onRepeat, limits }, call)),
+    }),
     ...(batch && {
-      batch: ({ inputs, ...rest }, call) =>
-        batch({ inputs: inputs.map((input) => input && stamp(input)), ...rest }, call),
+      async batch({ inputs, ...rest }, call) {
+        const outcomes = await batch({ inputs: inputs.map((input) => input && stamp(input)), ...rest, limits }, call);
+        if (userLimits) outcomes.forEach(userLimits.rejected);
+        return outcomes;
+      },
     }),
     ...(update && {
       update({ ref, patch }, call) {
         const extensions = { ...patch.extensions, [ORIGIN]: origin, ...markOf(patch) };
-        const change = (ref: Ref) => update({ ref, patch: { ...patch, extensions } }, call);
+        const change = (ref: Ref) => noted(update({ ref, patch: { ...patch, extensions }, limits }, call));
         return untrusted ? ifMarked(ref, call, change) : change(ref);
       },
     }),

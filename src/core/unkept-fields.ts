@@ -72,8 +72,8 @@ export function dropOrigins(inner: Provider): Provider {
     check: (fields, vector) => check(withoutOrigin(fields), vector),
     ...(add && { add: ({ input, ...rest }, call) => add({ input: withoutOrigin(input), ...rest }, call) }),
     ...(batch && {
-      batch: ({ items, key }, call) =>
-        batch({ items: items.map(({ input, vector }) => ({ input: withoutOrigin(input), vector })), key }, call),
+      batch: ({ items, ...rest }, call) =>
+        batch({ items: items.map(({ input, vector }) => ({ input: withoutOrigin(input), vector })), ...rest }, call),
     }),
     ...(update && { update: ({ patch, ...rest }, call) => update({ patch: withoutOrigin(patch), ...rest }, call) }),
   };

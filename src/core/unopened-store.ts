@@ -48,6 +48,7 @@ export function unopenedStore(name: string): Store {
     vectorsOf: fail,
     users: fail,
     userStats: fail,
+    userUsage: fail,
     erase: fail,
     changes: undefined,
     webhooks: undefined,

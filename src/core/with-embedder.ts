@@ -7,6 +7,7 @@ import {
   type ExportedMemory,
   type ImportRequest,
   type KeyClaim,
+  type LimitsOf,
   type Log,
   type Memory,
   type MemoryPatch,
@@ -81,7 +82,11 @@ export interface Mounts {
   close(): Promise<void>;
 }
 
-interface Keyed {
+interface Limited {
+  readonly limits?: LimitsOf | undefined;
+}
+
+interface Keyed extends Limited {
   readonly key?: RequestKey | undefined;
   /** Called with the place of an input whose memory an earlier request with the key has added. */
   onRepeat?(place: number): void;
@@ -105,7 +110,10 @@ export interface Store extends WithoutVectors {
     request: { readonly inputs: readonly (NewMemory | undefined)[] } & Keyed,
     call: Call,
   ): Promise<(BatchOutcome | undefined)[]>;
-  update?(request: { readonly ref: Ref; readonly patch: MemoryPatch }, call: Call): Promise<Memory | undefined>;
+  update?(
+    request: { readonly ref: Ref; readonly patch: MemoryPatch } & Limited,
+    call: Call,
+  ): Promise<Memory | undefined>;
   /** Several stores have no `writtenIn`: each of them is asked (`Mounts.parts`). */
   readonly versions?: (Omit<VersionStore, 'writtenIn'> & Partial<Pick<VersionStore, 'writtenIn'>>) | undefined;
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
@@ -218,7 +226,7 @@ function createVectors(embedder: Embedder | undefined, deferred: boolean, check:
 
 function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: Writes): NonNullable<Store['add']> {
   const { useOf, repeat } = createRepeats(provider);
-  return async ({ input, key, onRepeat }, call) => {
+  return async ({ input, key, onRepeat, limits }, call) => {
     let vector: Vector | undefined;
     for (;;) {
       const use = key && (await useOf(key, [input], call));
@@ -229,7 +237,7 @@ function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: W
       }
       vector ??= await vectors.ofContent(input, call);
       const claim = key && { ...key, before: undefined, places: [0], size: 1 };
-      const memory = await add({ input, vector, key: claim }, call);
+      const memory = await add({ input, vector, key: claim, limits }, call);
       // No memory: another request has used the key meanwhile. Return its result.
       if (!memory) continue;
       if (vectors.deferred) kick();
@@ -244,7 +252,7 @@ function batchTo(
 ): NonNullable<Store['batch']> {
   const { check } = provider;
   const { useOf, repeat } = createRepeats(provider);
-  return async ({ inputs, key: requestKey, onRepeat }, call) => {
+  return async ({ inputs, key: requestKey, onRepeat, limits }, call) => {
     const key = requestKey && keyOfBatch(requestKey);
     const outcomes: (BatchOutcome | undefined)[] = inputs.map((input) => input && rejectionOf(() => check?.(input)));
     const isOpen = (place: number) => inputs[place] !== undefined && outcomes[place] === undefined;
@@ -274,7 +282,7 @@ function batchTo(
       }
       const places = items.map(({ place }) => place);
       const claim: KeyClaim | undefined = key && { ...key, before: use, places, size: inputs.length };
-      const results = items.length > 0 ? await batch({ items, key: claim }, call) : [];
+      const results = items.length > 0 ? await batch({ items, key: claim, limits }, call) : [];
       for (const [i, outcome] of results?.entries() ?? []) outcomes[places[i] as number] = outcome;
       if (results && vectors.deferred) kick();
       requireSome(outcomes);
@@ -288,10 +296,10 @@ function updateOf(
   update: NonNullable<Provider['update']>,
   { provider, vectors, kick }: Writes,
 ): NonNullable<Store['update']> {
-  return async ({ ref, patch }, call) => {
+  return async ({ ref, patch, limits }, call) => {
     const { content, ...others } = patch;
     if (content === undefined || !vectors.atOnce) {
-      const memory = await update({ ref, patch, vector: null }, call);
+      const memory = await update({ ref, patch, vector: null, limits }, call);
       if (memory && vectors.deferred) kick();
       return memory;
     }
@@ -306,7 +314,7 @@ function updateOf(
       if (ref.versions) exactRef = { ...ref, versions: [current.updated_at] };
     }
     const vector = await vectors.ofContent({ ...effectivePatch(current, patch), content }, call);
-    return update({ ref: exactRef, patch, vector, current }, call);
+    return update({ ref: exactRef, patch, vector, current, limits }, call);
   };
 }
 
@@ -354,13 +362,13 @@ async function embedAll(embedder: Embedder, contents: readonly string[], call: C
 /** `Provider.batch` for a provider without one, and without keys. Stops at a failure of the backend, which is the outcome of the rest. */
 const oneByOne =
   (add: NonNullable<Provider['add']>): NonNullable<Provider['batch']> =>
-  async ({ items }, call) => {
+  async ({ items, limits }, call) => {
     const outcomes: BatchOutcome[] = [];
     let failure: OmpError | undefined;
     for (const item of items) {
       try {
         if (failure) throw failure;
-        outcomes.push((await add(item, call)) as Memory);
+        outcomes.push((await add({ ...item, limits }, call)) as Memory);
       } catch (error) {
         if (!(error instanceof OmpError)) throw error;
         if (!isRejection(error)) failure = error;
@@ -379,7 +387,8 @@ function requireSome(outcomes: readonly (BatchOutcome | undefined)[]): void {
 /** Whether an error concerns this memory alone: it would fail again, and others would not. */
 const isRejection = (error: unknown): error is OmpError =>
   error instanceof OmpError &&
-  (['invalid_request', 'unsupported_capability', 'payload_too_large'] as readonly string[]).includes(error.code);
+  (error.limit !== undefined ||
+    (['invalid_request', 'unsupported_capability', 'payload_too_large'] as readonly string[]).includes(error.code));
 
 /** The rejection, or what the work resolves with. */
 async function rejectionOr<Result>(work: Promise<Result>): Promise<Result | OmpError> {

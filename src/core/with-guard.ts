@@ -54,6 +54,7 @@ const METHODS: Methods<Provider, NoMethods> = {
   vectorsOf: reading('vectors'),
   users: reading('users'),
   userStats: reading('stats'),
+  userUsage: reading('user_usage'),
   erase: writing('erase'),
   export: reading('export'),
   import: writing('import'),

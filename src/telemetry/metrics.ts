@@ -14,6 +14,7 @@ import {
 import { askRarely } from '../core/rarely.ts';
 import type { RetentionStats } from '../core/retention.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
+import type { UserLimitRejections } from '../core/user-limits.ts';
 import type { DeliveryStats } from '../core/webhooks.ts';
 import type { MountedStore } from '../core/with-embedder.ts';
 import { version } from '../package.ts';
@@ -36,6 +37,8 @@ export interface MetricSources {
   readonly deliveries?: (() => DeliveryStats) | undefined;
   /** Undefined: there are no rules. */
   readonly retention?: (() => RetentionStats) | undefined;
+  /** Undefined: users have no limits. */
+  readonly rejections?: (() => UserLimitRejections) | undefined;
 }
 
 /** All metrics in the text format of Prometheus, and its media type. */
@@ -189,7 +192,7 @@ const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
 function addSources(
   registry: Registry,
-  { provider, embedder, mounted = [], breakers, followers, deliveries, retention }: MetricSources,
+  { provider, embedder, mounted = [], breakers, followers, deliveries, retention, rejections }: MetricSources,
 ): void {
   const registers = [registry];
   const others = mounted.length > 0;
@@ -238,6 +241,7 @@ function addSources(
   }
   if (deliveries) addDeliveries(registry, deliveries);
   if (retention) addRetention(registry, retention);
+  if (rejections) addRejections(registry, rejections);
   new Gauge({
     name: 'omp_circuit_breaker_state',
     help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
@@ -395,6 +399,19 @@ function addRetention(registry: Registry, stats: () => RetentionStats): void {
     registers,
     collect() {
       this.set((stats().completed ?? 0) / 1_000);
+    },
+  });
+}
+
+function addRejections(registry: Registry, rejections: () => UserLimitRejections): void {
+  new Counter({
+    name: 'omp_user_limit_rejections_total',
+    help: 'Changes that a limit of their user has rejected, by limit.',
+    labelNames: ['limit'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [limit, count] of Object.entries(rejections())) this.inc({ limit }, count);
     },
   });
 }

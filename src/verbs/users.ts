@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { denied } from '../core/access.ts';
+import type { Call, LimitKind } from '#contract';
+import { type Access, denied } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
@@ -59,6 +60,17 @@ although there are more: \`next_cursor\` is then not null.`,
 /** Scopes, and tags, in the answer. */
 const MAX_COUNTED = 100;
 
+/** Undefined: there are none, or the caller may not read all that counts for them. */
+async function limitsOf({ principal, store, userLimits }: Access, user_id: string, call: Call) {
+  if (!userLimits || !store.userUsage || principal.grants.read !== null) return undefined;
+  const used = await store.userUsage({ user_id }, call);
+  const limits = userLimits.of(principal)(user_id);
+  const of = (kind: LimitKind) => ({ used: used[kind], limit: limits[kind] });
+  return { memories: of('memories'), bytes: of('bytes'), adds_per_day: of('adds_per_day') };
+}
+
+const limitFields = z.looseObject({ used: count, limit: count.nullable() });
+
 /** Decision 37. */
 export const stats = verb({
   name: 'stats',
@@ -73,7 +85,8 @@ export const stats = verb({
     access.requireUser(user_id, read);
     const stats = await access.store.userStats({ user_id, limit: MAX_COUNTED, within: read }, call);
     if (!stats.scopes.every(({ scope }) => access.admitsRead(scope))) throw access.mismatch();
-    return { user_id, ...stats };
+    const limits = await limitsOf(access, user_id, call);
+    return { user_id, ...stats, ...(limits && { limits }) };
   },
   id: 'getStats',
   summary: "Count a user's memories by scope and tag",
@@ -101,6 +114,13 @@ export const stats = verb({
           .meta({
             description:
               'By `created_at`, in UTC, oldest first: by day if all are within 92 days, else the newest 120 months.',
+          }),
+        limits: z
+          .looseObject({ memories: limitFields, bytes: limitFields, adds_per_day: limitFields })
+          .optional()
+          .meta({
+            description:
+              'What the user has of what it may have; `limit` is null if there is none. Only if the gateway limits users, for callers who may read all scopes.',
           }),
         ...leftOut,
       })

@@ -14,6 +14,7 @@ import { explainFailures } from './failures.ts';
 import { freezeSuite } from './freeze.suite.ts';
 import { idempotencySuite } from './idempotency.suite.ts';
 import { kitSuite } from './kit.suite.ts';
+import { limitsSuite } from './limits.suite.ts';
 import { listSuite } from './list.suite.ts';
 import { mapSuite } from './map.suite.ts';
 import { originsSuite } from './origins.suite.ts';
@@ -50,6 +51,7 @@ const SUITES = [
   auditSuite,
   changesSuite,
   usersSuite,
+  limitsSuite,
   versionsSuite,
   rollbackSuite,
   personSuite,

@@ -1,10 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
-import type { Embedder, Log, MaintenanceContext, Provider, RankingOptions } from '#contract';
+import {
+  type Embedder,
+  type Log,
+  type MaintenanceContext,
+  NO_LIMITS,
+  type Provider,
+  type RankingOptions,
+} from '#contract';
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
-import { type Authenticator, OPEN } from '../../src/core/grants.ts';
+import { ANONYMOUS, type Authenticator, OPEN, type Principal } from '../../src/core/grants.ts';
 import { createRetention } from '../../src/core/retention.ts';
+import { createUserLimits, type UserLimitOptions } from '../../src/core/user-limits.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { createGate, type GateOptions } from '../../src/verbs/gate.ts';
@@ -18,6 +26,8 @@ export interface Subject {
   readonly client: Client;
   /** A client that sends these headers with every request. */
   as(headers: Record<string, string>): Client;
+  /** The same gateway with limits of users, for a caller with this name of a key. */
+  limited(limits: Partial<UserLimitOptions>, key?: string): Client;
   readonly provider: Store;
   readonly capabilities: WireCapabilities;
   /** What the gateway logged so far. */
@@ -87,6 +97,8 @@ export const clientTo = (app: Subject['app'], headers: Record<string, string>): 
   // The empty environment is what a server would fill in.
   clientOf(async (path, init) => app.request(path, { ...init, headers: { ...headers, ...init?.headers } }, {}));
 
+const callerOf = (principal: Principal): Authenticator => ({ authenticate: async () => principal });
+
 /** Composes a provider as the gateway does, and puts the HTTP app in front. */
 export async function openGateway(
   open: (context: MaintenanceContext) => Promise<Provider>,
@@ -106,6 +118,7 @@ export async function openGateway(
     ranking: { mode, keyword_weight: 0.5 },
     audit,
     versions: VERSIONED,
+    user_limits: true,
     data_dir,
     log,
   });
@@ -115,12 +128,20 @@ export async function openGateway(
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);
   const client = as({});
+  const queues = [auditQueue];
+  const limited: Subject['limited'] = (limits, key) => {
+    const userLimits = createUserLimits({ ...NO_LIMITS, overrides: [], ...limits });
+    const { gate, auditQueue } = gateOn(provider, log, { userLimits });
+    queues.push(auditQueue);
+    const caller = key === undefined ? authenticator : callerOf({ ...ANONYMOUS, id: `key:${key}`, app: key });
+    return clientTo(createApp({ gate, authenticator: caller, log, ...APP_LIMITS }), {});
+  };
   const close = async () => {
-    await auditQueue.close();
+    await Promise.all(queues.map((queue) => queue.close()));
     await provider.close();
   };
   try {
-    return { app, client, as, provider, capabilities: await client.capabilities(), lines: log.lines, close };
+    return { app, client, as, limited, provider, capabilities: await client.capabilities(), lines: log.lines, close };
   } catch (error) {
     await close();
     throw error;

@@ -127,6 +127,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
       await own.close();
       await closeRoot();
     },
+    userUsage: has('userUsage'),
     erase: has('erase'),
     versions: versions && {
       async list({ ref: one, ...query }, call) {

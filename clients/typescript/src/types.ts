@@ -541,6 +541,8 @@ export interface Stats extends LeftOut {
   tags: { tag: string; count: number }[];
   /** Counts by `created_at` in UTC, oldest first; `from` is the first day. */
   created: { per: 'day' | 'month'; counts: { from: string; count: number }[] };
+  /** Absent: users have no limits, or the caller may not read all scopes. */
+  limits?: Record<'memories' | 'bytes' | 'adds_per_day', { used: number; limit: number | null }>;
 }
 
 export interface RollbackQuery {

@@ -20,7 +20,7 @@ const hasCitus = async (query: Query): Promise<boolean> =>
  */
 export async function distribute(client: pg.Client, names: Names, log: Log): Promise<void> {
   if (!(await hasCitus(async (text) => (await client.query(text)).rows))) throw new Error(NO_CITUS);
-  const { memories, versions, ingestion, auditLog, onceKeys, largeUsers, store } = names;
+  const { memories, versions, ingestion, auditLog, onceKeys, userUsage, largeUsers, store } = names;
   const started = performance.now();
   const secret = `(select bucket_secret from ${store})`;
   const bucketOf = (column: string) => bucketSql(secret, column);
@@ -32,8 +32,10 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     alter table ${memories} drop constraint memories_pkey;
     alter table ${onceKeys} drop constraint once_keys_pkey;
     alter table ${largeUsers} drop constraint large_users_pkey;
+    alter table ${userUsage} drop constraint user_usage_pkey;
     update ${memories} set bucket = ${bucketOf('user_id')} where bucket <> ${bucketOf('user_id')};
     update ${largeUsers} set bucket = ${bucketOf('user_id')};
+    update ${userUsage} set bucket = ${bucketOf('user_id')};
     update ${auditLog} set bucket = ${bucketOf(`coalesce(user_id, '')`)};
     update ${ingestion} q set bucket = m.bucket from ${memories} m where id = memory_id;
     update ${versions} v set bucket = m.bucket from ${memories} m where m.id = v.id;
@@ -43,10 +45,13 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     alter table ${versions} add primary key (id, version, bucket);
     alter table ${onceKeys} add primary key (caller, key, bucket);
     alter table ${largeUsers} add primary key (user_id, bucket);
+    alter table ${userUsage} add primary key (user_id, bucket);
     -- It has no key, and a shard moves by logical replication. Only the retention changes rows, so this costs nothing else.
     alter table ${auditLog} replica identity full;
   `);
-  const [first = '', ...others] = [memories, versions, ingestion, auditLog, onceKeys, largeUsers].map(pg.escapeLiteral);
+  const [first = '', ...others] = [...[memories, versions, ingestion, auditLog, onceKeys, largeUsers, userUsage]].map(
+    pg.escapeLiteral,
+  );
   await client.query(`select create_distributed_table(${first}, 'bucket')`);
   for (const table of others)
     await client.query(`select create_distributed_table(${table}, 'bucket', colocate_with => ${first})`);

@@ -299,6 +299,26 @@ create table ${names.embeddingUsage} (
 );
 `;
 
+const userUsage = ({ memories, userUsage, distributed }: Names): string => `
+-- What users have, for their limits (tables/user-usage.ts): what was counted, and what was added since.
+create table ${userUsage} (
+  bucket        smallint not null default 0,
+  user_id       text not null,
+  -- In UTC, of the adds.
+  day           date not null,
+  adds_per_day  bigint not null default 0,
+  memories      bigint not null default 0,
+  bytes         bigint not null default 0,
+  -- Null: the user is to be counted.
+  counted_at    timestamptz,
+  -- Counts up with every count.
+  mark          bigint not null default 0,
+  primary key (user_id${distributed ? ', bucket' : ''})
+);
+
+${distributed ? `select create_distributed_table(${pg.escapeLiteral(userUsage)}, 'bucket', colocate_with => ${pg.escapeLiteral(memories)});` : ''}
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -315,6 +335,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'origins', sql: origins },
   { name: 'conversations', sql: conversations },
   { name: 'embedding usage', sql: embeddingUsage },
+  { name: 'user usage', sql: userUsage },
 ];
 
 /** The version that added the ingestion queue. */

@@ -30,9 +30,14 @@ const keyBucket = (names: Names, { caller, key }: IdempotencyKey): number => sto
 /**
  * Part of a `with`: claims the key for these memories. `claimed` has a row on success. If another gateway is claiming the key,
  * this waits for its transaction, and claims the key if that fails. The columns of a single
- * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch.
+ * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch. `afterRoom`: only if `room` has a row.
  */
-export function claimKey(names: Names, bind: Conditions['bind'], claim: KeyClaim, memories: readonly Memory[]): string {
+export function claimKey(
+  names: Names,
+  bind: Conditions['bind'],
+  claim: KeyClaim & { readonly afterRoom?: boolean },
+  memories: readonly Memory[],
+): string {
   const [after, until] = keyPeriod();
   const [{ id, created_at, embedding_model, status }] = memories as [Memory];
   const { caller, key, fingerprint, before } = claim;
@@ -41,12 +46,15 @@ export function claimKey(names: Names, bind: Conditions['bind'], claim: KeyClaim
   const unchanged = before ? ` or known.added = ${bind(JSON.stringify(before.added))}::jsonb` : '';
   return `claimed as (
     insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}) 
-    values (${row.map(bind).join(', ')})
+    ${claim.afterRoom ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from room` : `values (${row.map(bind).join(', ')})`}
     on conflict (${names.distributed ? 'bucket, ' : ''}caller, key) do update set
       ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz${unchanged}
     returning memory_id)`;
 }
+
+/** The types of a row, which a `select` does not learn from the table. */
+const USE_TYPES = ['text', 'text', 'int2', 'text', 'text', 'timestamptz', 'text', 'text', 'jsonb'];
 
 /** The columns that say what was added. */
 const USE = ['fingerprint', 'memory_id', 'created_at', 'embedding_model', 'status', 'added'];

@@ -38,6 +38,7 @@ import { claimKey } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
 import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, firstWithin, queueStatusOfMany } from './memory-rows.ts';
 import type { Names } from './names.ts';
+import { growContent, type Room, takeRoom } from './user-usage.ts';
 import { dropVersions, keepVersion } from './versions.ts';
 
 export interface Insert {
@@ -60,6 +61,8 @@ export interface Update {
   readonly vector: Vector | 'later';
   /** Limit of the memory's size. A memory that is larger already must not grow. */
   readonly max_bytes: number;
+  /** Of the user, for a new content; undefined: there are no limits. */
+  readonly room?: Room | undefined;
 }
 
 interface Change {
@@ -126,8 +129,8 @@ export function createStatements(
   };
 
   return {
-    /** Inserts several. Returns no row if it does not claim the key, and inserts none. */
-    insertAll(inserts: readonly Insert[], key: KeyClaim | undefined, call: Call): Query {
+    /** Inserts several. Returns no row if it does not claim the key, or there is no room, and inserts none. */
+    insertAll(inserts: readonly Insert[], key: KeyClaim | undefined, call: Call, room?: Room): Query {
       const where = conditions();
       const rows = inserts.map((insert) => insertedValues(insert, `{${insert.keywords}}`));
       const columns = INSERTED_TYPES.map((type, i) => `${where.bind(rows.map((row) => row[i]))}::${type}[]`);
@@ -146,8 +149,9 @@ export function createStatements(
          from unnest(${columns.join(', ')}, array[${vectors.join(', ')}]::${names.halfvec}[])
            as new (bucket, id, user_id, content, scope, tags, source, confidence, created_at,
              valid_from, valid_to, supersedes, extensions, keywords, embedding)
-         ${key ? 'cross join claimed' : ''} where id is not null`;
-      const first = key && claimKey(names, where.bind, key, memories);
+         ${key ? 'cross join claimed' : ''} ${room ? 'cross join used' : ''} where id is not null`;
+      const claim = key && claimKey(names, where.bind, { ...key, afterRoom: room !== undefined }, memories);
+      const first = room ? takeRoom(names, where.bind, room, claim) : claim;
       const after = inserts.some(({ memory }) => memory.status === 'queued') ? enqueue(names) : undefined;
       return change(where, { action: 'add', call, first, text, after });
     },
@@ -230,14 +234,14 @@ export function createStatements(
       const text = `update ${names.memories} set ${sets.join(', ')} where ${where}`;
       const update = { action: 'update', call, row: COLUMN_NAMES, ...queueing(wanted.vector) } as const;
       const moves = audited && wanted.patch.scope !== undefined;
-      if (!versions && !moves) return change(where, { ...update, text });
+      if (!versions && !moves && !wanted.room) return change(where, { ...update, text });
       // Locked before the update, which reads its number: afterwards what it was would be hidden from this statement.
-      const kept = versions ? `bucket, version, ${COLUMN_NAMES}` : 'scope';
+      const kept = versions ? `bucket, version, ${COLUMN_NAMES}` : 'scope, content';
       const after = [update.after, ...(versions ? [keepVersion(names), dropVersions(names, versions)] : [])];
       return change(where, {
         ...update,
-        first: `before as materialized (select ${kept} from ${names.memories} where ${where} for update)`,
-        text: `${text} and (select count(*) from before) > 0`,
+        first: `before as materialized (select ${kept} from ${names.memories} where ${where} for update)${wanted.room ? `, ${growContent(names, where.bind, wanted.room)}` : ''}`,
+        text: `${text} and (select count(*) from before) > 0${wanted.room ? ' and (select count(*) from used) > 0' : ''}`,
         after: after.filter((part) => part !== undefined).join(', ') || undefined,
         left: moves ? '(select array[before.scope] from before where before.scope <> changed.scope)' : undefined,
       });

@@ -15,6 +15,7 @@ export interface Names {
   readonly auditLog: string;
   readonly logStarts: string;
   readonly onceKeys: string;
+  readonly userUsage: string;
   readonly apiKeys: string;
   readonly rateLimits: string;
   readonly webhooks: string;
@@ -43,6 +44,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     auditLog: `${schema}.audit_log`,
     logStarts: `${schema}.log_starts`,
     onceKeys: `${schema}.once_keys`,
+    userUsage: `${schema}.user_usage`,
     apiKeys: `${schema}.api_keys`,
     rateLimits: `${schema}.rate_limits`,
     webhooks: `${schema}.webhooks`,

@@ -1,12 +1,14 @@
 import {
   type AddRequest,
   analyseLater,
+  type BatchOutcome,
   type Call,
   effectivePatch,
   MAX_RECORD_BYTES,
   type Memory,
   newIdentity,
   newRecord,
+  OmpError,
   type Provider,
   type ProviderCapabilities,
   type ProviderContext,
@@ -33,6 +35,7 @@ import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
 import { backlogOf, createQueue } from './ingestion-queue.ts';
+import { createLimitedChanges } from './limited-changes.ts';
 import { toMemory } from './memory-rows.ts';
 import { createStatements, type Insert, type Statements } from './memory-statements.ts';
 import { bucketIn, type Names, withBucket } from './names.ts';
@@ -40,13 +43,22 @@ import { openReadReplica, withReadReplica } from './read-replica.ts';
 import { createTableSearch, openLargeUsers, type SearchOptions } from './search-strategy.ts';
 import { createExport, createImport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
+import type { Room } from './user-usage.ts';
 import { createVersions } from './versions.ts';
 
 /** The provider of the gateway's tables. Closing it closes the database. */
 export async function openTables(
   { db, replica, names, keys, webhooks, iterativeScan, embedded, close }: OpenDatabase,
   options: Options,
-  { embedder, ranking, audit, versions, max_record_bytes: max_bytes = MAX_RECORD_BYTES, log }: ProviderContext,
+  {
+    embedder,
+    ranking,
+    audit,
+    versions,
+    user_limits,
+    max_record_bytes: max_bytes = MAX_RECORD_BYTES,
+    log,
+  }: ProviderContext,
 ): Promise<Provider> {
   const statement = rememberStatements();
   const statements = createStatements(names, audit !== undefined, versions, statement);
@@ -79,6 +91,8 @@ export async function openTables(
     const [row] = await inItsShard(ref, call, statements.select);
     return row && toMemory(row, model);
   };
+  const keyUse = createKeyUse(names, run);
+  const limited = createLimitedChanges({ names, run, send, insertAll: statements.insertAll, insertOf, keyUse });
   const readsOn = (on: Database) => createReads(on, statements, { names, statement, ranking, largeUsers, model });
 
   const provider: Provider = {
@@ -86,19 +100,22 @@ export async function openTables(
     capabilities: capabilitiesOf(ranking),
     check: requireHalf,
     async add(request, call) {
+      if (request.limits) return onlyOf(await limited.batch({ ...request, items: [request] }, call));
       const insert = await insertOf(request, call);
       return (await send(statements.insert(insert, call), call)).length > 0 ? insert.memory : undefined;
     },
-    async batch({ items, key }, call) {
+    async batch(request, call) {
+      if (request.limits) return limited.batch(request, call);
+      const { items, key } = request;
       const inserts: Insert[] = [];
       // One after the other, so that the ids have the order of the items.
       for (const item of items) inserts.push(await insertOf(item, call));
       const rows = await send(statements.insertAll(inserts, key, call), call);
       return rows.length > 0 ? inserts.map(({ memory }) => memory) : undefined;
     },
-    keyUse: createKeyUse(names, run),
+    keyUse,
     get,
-    async update({ ref, vector, ...request }, call) {
+    async update({ ref, vector, limits, ...request }, call) {
       const current = requireVersion(request.current ?? (await get(ref, call)), ref);
       const patch = current && effectivePatch(current, request.patch);
       if (!current || !patch) {
@@ -112,7 +129,12 @@ export async function openTables(
       const fresh = keywords ? (later ? ('later' as const) : vector) : null;
       const bucket = shardOf(names, current.user_id);
       const change = { patch, vector: fresh, keywords, max_bytes };
-      const [row] = await send(statements.update({ ...ref, bucket }, change, call), call);
+      const query = (room?: Room) => statements.update({ ...ref, bucket }, { ...change, room }, call);
+      const owner = limits && content !== undefined ? { ...current, content } : undefined;
+      const row =
+        limits && owner
+          ? await limited.change(owner, limits(owner.user_id), (room) => send(query(room), call), call)
+          : (await send(query(), call))[0];
       if (row) return toMemory(row, model);
       const present = requireVersion(await get(ref, call), ref);
       if (!present) return undefined;
@@ -129,8 +151,9 @@ export async function openTables(
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
     ...createUserVerbs(names, run, audit !== undefined),
+    userUsage: limited.userUsage,
     ...createExport(names, run, { model, versions }),
-    ...createImport(names, run, { later, audited: audit !== undefined, versions }),
+    ...createImport(names, run, { later, audited: audit !== undefined, versions, counted: user_limits === true }),
     ...(versions && {
       versions: createVersions(names, { run, model, audited: audit !== undefined, statement, byId: inItsShard }),
     }),
@@ -150,6 +173,13 @@ export async function openTables(
     },
   };
   return replica && readReplica ? withReadReplica(provider, readsOn(replica), readReplica) : provider;
+}
+
+/** The outcome of a single add. */
+function onlyOf(outcomes: readonly BatchOutcome[] | undefined): Memory | undefined {
+  const [outcome] = outcomes ?? [];
+  if (outcome instanceof OmpError) throw outcome;
+  return outcome;
 }
 
 interface ReadOptions extends Omit<SearchOptions, 'db'> {

@@ -18,6 +18,7 @@ import { enqueue } from './ingestion-queue.ts';
 import { BYTES, COLUMN_NAMES, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
 import type { Names } from './names.ts';
 import { allShards, type Shard } from './shards.ts';
+import { countAgain } from './user-usage.ts';
 import { toVersion } from './versions.ts';
 
 interface TransferOptions {
@@ -28,6 +29,8 @@ interface TransferOptions {
   readonly audited: boolean;
   /** Undefined: no versions are kept. */
   readonly versions: VersionOptions | undefined;
+  /** Whether users have limits, for which what is stored counts. */
+  readonly counted: boolean;
 }
 
 /** Columns that are stored as they are, with their types. */
@@ -148,7 +151,7 @@ export function createExport(
 export function createImport(
   names: Names,
   run: Run,
-  { later, audited, versions: kept }: Omit<TransferOptions, 'model'>,
+  { later, audited, versions: kept, counted }: Omit<TransferOptions, 'model'>,
 ): Required<Pick<Provider, 'import'>> {
   const columns = Object.keys(COLUMNS).join(', ');
   const stored = `${columns}, ${names.embedding}`;
@@ -186,6 +189,7 @@ export function createImport(
     ${later ? `, bare as (select bucket, id from changed where bare), ${enqueue(names, 'bare')}` : ''}
     ${kept ? keeping(bound, kept.max) : ''}
     ${audited ? `, entry as (${entry})` : ''}
+    ${counted ? `, ${countAgain(names)}` : ''}
     select id from changed`;
 
   /** Stores them, and returns the ids of those that it did. `stored`: what they replace. */

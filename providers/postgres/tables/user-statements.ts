@@ -125,7 +125,11 @@ export function createUserVerbs(
         const text = `with ${deleted}${entry} select count(*)::float8 as count from deleted`;
         const [row] = await run(text, where.values, call);
         erased += row?.count as number;
-        if ((row?.count as number) < BATCH) return erased;
+        if ((row?.count as number) < BATCH) {
+          const usage = `delete from ${names.userUsage} where bucket = $1::int2 and user_id = $2`;
+          await run(usage, [storedBucket(names, user_id), user_id], call);
+          return erased;
+        }
       }
     },
   };
