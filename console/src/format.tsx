@@ -51,12 +51,11 @@ interface MarksProps {
 export function Marks({ memory, replaced, isTrustShown = false }: MarksProps) {
   const { id, valid_from, valid_to, status } = memory;
   const now = new Date().toISOString();
-  const isOver = Boolean(replaced?.has(id) || (valid_to && valid_to < now) || (valid_from && valid_from > now));
   const isUntrusted = memory['x-omp-untrusted'] === true;
   const via = memory['x-omp-origin']?.via;
   return (
     <>
-      {isTrustShown && !isOver && <span class="mark good">valid</span>}
+      {isTrustShown && !isOver(memory, replaced) && <span class="mark good">valid</span>}
       {isTrustShown && !isUntrusted && via && via !== 'unknown' && <span class="mark">trusted</span>}
       {valid_to && valid_to < now && <span class="mark old">expired</span>}
       {valid_from && valid_from > now && <span class="mark warn">not valid yet</span>}
@@ -65,6 +64,12 @@ export function Marks({ memory, replaced, isTrustShown = false }: MarksProps) {
       {status && status !== 'done' && <span class={`mark ${status === 'failed' ? 'bad' : 'warn'}`}>{status}</span>}
     </>
   );
+}
+
+/** Whether it is not current: not valid now, or replaced. */
+export function isOver({ id, valid_from, valid_to }: Memory, replaced?: ReadonlySet<string>): boolean {
+  const now = new Date().toISOString();
+  return Boolean(replaced?.has(id) || (valid_to && valid_to < now) || (valid_from && valid_from > now));
 }
 
 /** Ids that these memories replace. One that an untrusted key wrote replaces nothing. */

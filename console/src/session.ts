@@ -27,7 +27,7 @@ const KEY = 'omp-key';
 /** The browser keeps the session until the tab is closed. */
 export const storedKey = (): string | undefined => sessionStorage.getItem(KEY) ?? undefined;
 export const storeKey = (key: string): void => sessionStorage.setItem(KEY, key);
-export const forgetKey = (): void => sessionStorage.removeItem(KEY);
+export const forgetKey = (): void => sessionStorage.clear();
 
 /** `onUnauthorized` is called when the gateway accepts no request without another key. */
 export const createClient = (onUnauthorized: () => void): MemoryClient =>

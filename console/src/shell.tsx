@@ -9,6 +9,7 @@ import { Keys } from './keys.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { MapPage } from './map.tsx';
 import { Memories } from './memories.tsx';
+import { Merge } from './merge.tsx';
 import { OneMemory } from './one-memory.tsx';
 import { Overview } from './overview.tsx';
 import { Dialogs } from './palette.tsx';
@@ -31,6 +32,7 @@ const PAGES = [
   { page: 'search', title: 'Context lab', group: 'Understand', ofUser: true, Page: SearchLab },
   { page: 'map', title: 'Map', group: 'Understand', ofUser: true, Page: MapPage },
   { page: 'audit', title: 'Audit', group: 'Understand', ofUser: true, Page: Audit },
+  { page: 'merge', title: 'Merge', group: 'Understand', ofUser: true, Page: Merge },
   { page: 'rollback', title: 'Rollback', group: 'Understand', ofUser: true, Page: Rollback },
   { page: 'keys', title: 'Keys', group: 'Gateway', ofUser: false, Page: Keys },
   { page: 'webhooks', title: 'Webhooks', group: 'Gateway', ofUser: false, Page: Webhooks },

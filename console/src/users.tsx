@@ -112,6 +112,9 @@ function OneUser({ user }: { user: string }) {
         />
       </div>
       {capabilities.features.person_file && <SaveAll user={user} />}
+      <p>
+        <a href={href('merge', { user })}>Merge what says nearly the same</a>
+      </p>
       {capabilities.features.rollback && (
         <p>
           <a href={href('rollback', { user })}>Roll back what was written in a time</a>

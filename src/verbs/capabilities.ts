@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { MAX_BATCH_SIZE, VERBS } from '#contract';
 import type { Store } from '../core/with-embedder.ts';
-import { time } from './fields.ts';
+import { leastSimilar } from './add.ts';
+import { score, time } from './fields.ts';
 import { VERB_TABLE } from './index.ts';
 import { isSupported, type Verb } from './verb.ts';
 
@@ -67,6 +68,7 @@ function describeOne(store: Store, rateLimitPerMinute: number | null) {
       rate_limit_per_minute: rateLimitPerMinute,
       max_search_results: Math.min(capabilities.max_search_results ?? MAX_SEARCH_RESULTS, MAX_SEARCH_RESULTS),
       max_batch_size: MAX_BATCH_SIZE,
+      similar_score: store.search === undefined ? null : leastSimilar(capabilities),
     },
   };
 }
@@ -110,6 +112,9 @@ const OfStore = {
       rate_limit_per_minute: bound('Maximum requests per minute; null: no limit.'),
       max_search_results: bound('Maximum `limit` of a search; null: no limit.'),
       max_batch_size: z.int().min(1).meta({ description: 'Maximum memories of a batch.' }),
+      similar_score: score
+        .nullable()
+        .meta({ description: 'Least score of a memory that says nearly the same; null: there is no search.' }),
     })
     .optional(),
 };
@@ -188,5 +193,5 @@ export const capabilityExample = {
     webhooks: true,
     freeze: true,
   },
-  limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
+  limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100, similar_score: 0.5 },
 };

@@ -82,6 +82,7 @@ const PINECONE = {
   origins: false,
   temporal_search: false,
 };
+const SIMILAR = { hybrid: 0.5, vector: 0.7, keyword: 0.3 };
 
 interface Case {
   readonly provider: ProviderName;
@@ -138,7 +139,10 @@ describe('the capability document', () => {
           verbs: features.supports_audit ? [...VERBS, 'audit'] : VERBS,
           embedding: null,
           features,
-          limits: { rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
+          limits: {
+            ...{ rate_limit_per_minute: null, max_search_results: 100, max_batch_size: 100 },
+            similar_score: name === 'pinecone' ? SIMILAR.vector : SIMILAR[mode],
+          },
         };
         expect([document(provider), composed(provider)]).toEqual([due, due]);
       } finally {
@@ -172,6 +176,7 @@ describe('the capability document', () => {
       similar: false,
       multi_user: false,
     });
+    expect(least.limits.similar_score).toBeNull();
     const { search: _, ...others } = rest;
     const { verbs } = document({ name, capabilities, get, ping, close, ...others });
     expect(verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);

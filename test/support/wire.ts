@@ -156,6 +156,8 @@ export interface WireCapabilities {
     readonly max_search_results: number | null;
     /** Our own. */
     readonly max_batch_size: number;
+    /** Our own. */
+    readonly similar_score: number | null;
   };
 }
 

@@ -452,6 +452,8 @@ export interface Capabilities {
     rate_limit_per_minute: number | null;
     max_search_results: number | null;
     max_batch_size?: number;
+    /** Least score of a memory that says nearly the same. */
+    similar_score?: number | null;
   };
   /** Stores that are mounted at scopes; the rest is about the root store. */
   'x-stores'?: MountedStore[];
