@@ -407,7 +407,8 @@ class MemoryClient:
 
         whole = False
         with self._retried(opened, True) as response:
-            for line in iter(lambda: self._connected(response.readline), b""):
+            while True:
+                line: bytes = self._connected(response.readline)
                 if not line.endswith(b"\n"):
                     break
                 fields = json.loads(line)

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import icon from './icon.svg';
 import { createClient, forgetKey, storedKey, storeKey } from './session.ts';
 import { Console } from './shell.tsx';
+import { focus } from './ui.tsx';
 
 function App() {
   const [key, setKey] = useState(storedKey);
@@ -41,7 +42,7 @@ function KeyForm({ wrong, onKey }: { wrong: boolean; onKey: (key: string) => voi
       <form onSubmit={submit}>
         <label>
           Key or token
-          <input name="key" type="password" autocomplete="off" required autofocus />
+          <input name="key" type="password" autocomplete="off" required ref={focus} />
         </label>
         {wrong && (
           <p class="failure" role="alert">

@@ -8,6 +8,7 @@ import {
 } from '../../clients/typescript/src/index.ts';
 import { Failure } from './load.tsx';
 import { useSession } from './session.ts';
+import { focus } from './ui.tsx';
 
 interface Fields {
   readonly content: string;
@@ -106,7 +107,7 @@ export function MemoryForm({ user, memory, scope = '', onSaved, onCancel }: Form
           rows={3}
           dir="auto"
           required
-          autofocus
+          ref={focus}
           maxLength={capabilities.features.max_content_length ?? undefined}
         />
       </label>

@@ -206,6 +206,7 @@ function Feed({ stock, changes, error }: { stock: Stock | undefined; changes: re
         Newest changes {capabilities.features.changes && error === undefined && <span class="mark good">live</span>}
       </h2>
       {error !== undefined && <Failure error={error} />}
+      {!stock && capabilities.features.users && <p class="soft">Reading…</p>}
       <ol class="feed">
         {events.slice(0, SHOWN).map(({ id, action, user_id: user, at, caller, memory }) => (
           <li key={`${id} ${at}`}>

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { Copyable } from './copyable.tsx';
+import { focus } from './ui.tsx';
 
 interface ShownOnceProps {
   readonly title: ComponentChildren;
@@ -13,7 +14,6 @@ interface ShownOnceProps {
 
 /** The only place and time that a new key, or the secret of a webhook, is shown. */
 export function ShownOnce({ title, secret, what, onDone, children }: ShownOnceProps) {
-  const focus = (section: HTMLElement | null) => section?.focus();
   return (
     <section class="panel" ref={focus} tabIndex={-1} aria-labelledby="shown-once">
       <h2 id="shown-once">{title}</h2>

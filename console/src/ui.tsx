@@ -2,6 +2,9 @@ import type { ComponentChildren, RefObject } from 'preact';
 import { useId, useRef, useState } from 'preact/hooks';
 import { Icon, type IconName } from './icon.tsx';
 
+/** As `ref`, moves the focus to what appears. The attribute `autofocus` counts only once, and not while a button has the focus. */
+export const focus = (element: HTMLElement | null): void => element?.focus();
+
 interface TitleProps {
   readonly text: ComponentChildren;
   /** What the page is for. */

@@ -45,6 +45,7 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   rollBack: ['RollbackQuery', 'RollbackPage'],
   // A file is no JSON.
   getPersonFile: ['undefined', 'undefined'],
+  applyRetention: ['RetentionQuery', 'RetentionPage'],
   exportMemories: ['ExportQuery', 'ExportPage'],
   importMemories: [
     "{ memories: NewExportedMemory[]; on_conflict?: 'skip' | 'replace' }",

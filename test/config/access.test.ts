@@ -58,6 +58,12 @@ describe('lists', () => {
     ['OMP_AUDIT', ['writes'], ['reads']],
     ['OMP_AUDIT_RETENTION_DAYS', ['0'], ['-1']],
     ['OMP_RATE_LIMIT_PER_MINUTE', ['1'], ['0']],
+    ['OMP_USER_LIMIT_MEMORIES', ['0', '5000'], ['-1', '1.5']],
+    [
+      'OMP_USER_LIMIT_OVERRIDES',
+      ['[{"users":"org-*","memories":null}]'],
+      ['[{"memories":1}]', '[{"keys":"a"}]', '[{"users":"a","bytes":-1}]', '[{"user":"a","bytes":1}]'],
+    ],
     ['OMP_AUTH_FAILURES_PER_MINUTE', ['0'], ['-1']],
     ['OMP_RATE_LIMIT_STORE', ['memory'], ['files']],
   ])('%s can be each of %j, none of %j', (name, valid, invalid) => {

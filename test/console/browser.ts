@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { CHROMIUM, CHROMIUM_OPTIONS, hasChromium } from '../support/chromium.ts';
 import { PATIENCE_MS } from '../support/full.ts';
 import { type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
+import { OBSERVE } from './keyboard.ts';
 
 if (!hasChromium) console.warn(`the tests of the console are skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
 
@@ -40,6 +41,7 @@ export function useConsole() {
     onTestFinished(() => context.close());
     context.setDefaultTimeout(PATIENCE_MS);
     await context.addInitScript(HOLD_DELETIONS);
+    await context.addInitScript(OBSERVE);
     const page = await context.newPage();
     const troubles: string[] = [];
     page.on('pageerror', (error) => troubles.push(error.message));

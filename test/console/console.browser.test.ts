@@ -346,6 +346,54 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await expect.poll(() => waiting.count()).toBe(0);
   });
 
+  it('has the actions of a row at the pointer, and in a menu', async () => {
+    const { page, client } = await open('#/memories?user=ana', {}, ana('first', 'second'));
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    const isSeen = () =>
+      expect.poll(() =>
+        page.evaluate(
+          `document.querySelector('[aria-label="Delete: second"]').checkVisibility({ opacityProperty: true })`,
+        ),
+      );
+    await rows(page).first().hover();
+    await isSeen().toBe(true);
+    await page.mouse.move(0, 0);
+    await isSeen().toBe(false);
+    const choose = async (name: string) => {
+      await page.getByRole('button', { name: 'More: second' }).click();
+      await page.getByRole('button', { name, exact: true }).click();
+    };
+    await choose('Edit');
+    await page.getByLabel('Text').press('Escape');
+    await choose('Delete');
+    await page.getByRole('button', { name: 'Delete now' }).click();
+    await expect.poll(() => stored(client)).toEqual(['first']);
+  });
+
+  it('sorts a table by the head of a column: upwards, downwards, and as it was', async () => {
+    const { page } = await open('#/users', {}, async ({ client }) => {
+      for (const [user_id, size] of [
+        ['ana', 2],
+        ['ben', 11],
+        ['cleo', 1],
+      ] as const)
+        await client.batch(Array.from({ length: size }, (_, n) => ({ user_id, content: `${n}` })));
+    });
+    const users = () => expect.poll(() => page.getByRole('rowheader').allTextContents());
+    await users().toEqual(['ana', 'ben', 'cleo']);
+    for (const [sort, order] of [
+      ['ascending', ['cleo', 'ana', 'ben']],
+      ['descending', ['ben', 'ana', 'cleo']],
+      [null, ['ana', 'ben', 'cleo']],
+    ] as const) {
+      await page.getByRole('button', { name: 'Memories', exact: true }).click();
+      await users().toEqual(order);
+      await expect
+        .poll(() => page.getByRole('columnheader', { name: 'Memories' }).getAttribute('aria-sort'))
+        .toBe(sort);
+    }
+  });
+
   it('is at most 60 kB, gzipped', async () => {
     const folder = join(import.meta.dirname, '../../assets/console');
     const names = await readdir(folder, { recursive: true });

@@ -10,6 +10,7 @@ import { hasChromium } from '../support/chromium.ts';
 import type { Store } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
 import { expectAccessible, LOOKS, takePicture, useConsole, useKey } from './browser.ts';
+import { expectKeyboard } from './keyboard.ts';
 
 const [ADMIN, NARROW] = [newKey(), newKey()];
 
@@ -82,6 +83,7 @@ describe.skipIf(!hasChromium)('the page of keys', () => {
     await page.getByRole('button', { name: 'Revoke editor' }).waitFor();
     await expect.poll(() => page.locator('tbody .mark').allTextContents()).toEqual(['active', 'untrusted']);
     expect(await page.content()).not.toContain(key.slice(17));
+    await expectKeyboard(page, 'the form and the list');
 
     await page.getByRole('button', { name: 'Revoke editor' }).press('Enter');
     await page.keyboard.press('Escape');

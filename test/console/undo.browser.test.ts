@@ -4,7 +4,8 @@ import type { Provider } from '#contract';
 import { hasChromium } from '../support/chromium.ts';
 import { type Client, clientOf } from '../support/client.ts';
 import { knownCallers } from '../support/known-callers.ts';
-import type { RunningServer } from '../support/server.ts';
+import type { RunningServer, ServerOptions } from '../support/server.ts';
+import { openSubject } from '../support/subject.ts';
 import { expectAccessible, LOOKS, rows, takePicture, useConsole } from './browser.ts';
 
 describe.skipIf(!hasChromium)('what changed, who wrote it, and the way back', () => {
@@ -16,6 +17,7 @@ describe.skipIf(!hasChromium)('what changed, who wrote it, and the way back', ()
   const openWith = async (
     hash: string,
     fill: (own: Client, as: (app: string, untrusted?: boolean) => Client) => Promise<void>,
+    options: ServerOptions = {},
   ) => {
     const { authenticator, admit } = knownCallers();
     const fillAs = ({ url, client }: RunningServer) =>
@@ -23,7 +25,7 @@ describe.skipIf(!hasChromium)('what changed, who wrote it, and the way back', ()
         const headers = admit({ app, untrusted });
         return clientOf((path, init) => fetch(url + path, { ...init, headers: { ...init?.headers, ...headers } }));
       });
-    return open(hash, { authenticator }, fillAs);
+    return open(hash, { authenticator, ...options }, fillAs);
   };
   /** Memories of ana: `crawler`, with an untrusted key, has added one and changed another that it had added before. */
   const poison = async (own: Client, as: (app: string, untrusted?: boolean) => Client) => {
@@ -155,6 +157,38 @@ describe.skipIf(!hasChromium)('what changed, who wrote it, and the way back', ()
     await page.getByLabel('Untrusted memories').selectOption('like others');
     await button(page, 'Search').press('Enter');
     await expect.poll(() => model.textContent()).toMatch(/\[untrusted\].*evil/);
+  });
+
+  it('says why a model does not get each memory that the search finds', async () => {
+    const { provider } = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
+    const reasons = {
+      'green tea, from the web': 'an untrusted key wrote it',
+      'green tea at work': 'a newer memory replaces it',
+      'green tea in the past': 'it has expired',
+      'green tea in the future': 'it is not valid yet',
+      'a red bicycle': 'its score is below 0.1',
+      'green tea, at length': 'it does not fit into the tokens that are left',
+    };
+    const { page } = await openWith(
+      '#/search?user=ana&q=green+tea',
+      async (own, as) => {
+        const add = (content: string, fields = {}) => own.add({ user_id: 'ana', content, ...fields });
+        const { id } = await add('green tea at work');
+        await add('green tea at home', { supersedes: [id] });
+        await add('green tea in the past', { valid_to: '2020-01-01T00:00:00.000Z' });
+        await add('green tea in the future', { valid_from: '2999-01-01T00:00:00.000Z' });
+        await add('a red bicycle');
+        await add(`green tea, at length${' and so on'.repeat(400)}`);
+        await as('crawler', true).add({ user_id: 'ana', content: 'green tea, from the web' });
+      },
+      { provider },
+    );
+    const left = page.getByRole('listitem');
+    for (const [content, why] of Object.entries(reasons))
+      await expect
+        .poll(() => left.filter({ hasText: content }).filter({ hasText: why }).count(), { message: content })
+        .toBe(1);
+    await page.getByRole('heading', { name: /left out: 6$/ }).waitFor();
   });
 
   it('[Decision 56] undoes what a caller wrote, exactly as listed before', async () => {

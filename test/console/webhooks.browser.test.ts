@@ -9,6 +9,7 @@ import { recordingLog } from '../support/subject.ts';
 import { call, openMemoryStore, SECRET } from '../webhooks/gateway.ts';
 import { openReceiver } from '../webhooks/receiver.ts';
 import { expectAccessible, LOOKS, useConsole, useKey } from './browser.ts';
+import { expectKeyboard } from './keyboard.ts';
 
 const [ADMIN, NARROW] = [newKey(), newKey()];
 
@@ -82,6 +83,7 @@ describe.skipIf(!hasChromium)('the page of webhooks', () => {
     await button(page, 'Resume').click();
     await expect.poll(() => text(page)).toContain('The deliveries go on.');
     expect((await opened.provider.webhooks?.list(call))?.[0]?.state).toBe('active');
+    await expectKeyboard(page, 'the form and a webhook');
 
     await button(page, 'Delete').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Call, GATEWAY, type Memory, type Provider } from '#contract';
+import { Call, type ExportPart, GATEWAY, type Memory, type Provider } from '#contract';
 import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/core/retention.ts';
 import { startRetention } from '../../src/core/retention-runs.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
@@ -82,14 +82,14 @@ describe.each([true, false])(
     it.for([
       [
         'gets a tag that keeps it',
-        async ({ update }: Required<Provider>) =>
-          void (await update({ ref: refTo('old-1'), patch: { tags: ['keep'] }, vector: null }, call)),
+        async ({ update }: Required<Provider>): Promise<unknown> =>
+          update({ ref: refTo('old-1'), patch: { tags: ['keep'] }, vector: null }, call),
       ],
-      ['is deleted', async (memory: Required<Provider>) => void (await memory.delete(refTo('old-1'), call))],
+      ['is deleted', async (memory: Required<Provider>): Promise<unknown> => memory.delete(refTo('old-1'), call)],
     ] as const)('stays as it is: it %s', async ([what, act]) => {
       const { store, left } = await open((memory) => ({
         capabilities: { ...memory.capabilities, etags },
-        async export(query, own) {
+        async export(query, own): Promise<ExportPart> {
           const part = await memory.export(query, own);
           await act(memory);
           return part;

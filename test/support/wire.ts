@@ -193,7 +193,9 @@ export interface WireStats {
     readonly per: 'day' | 'month';
     readonly counts: readonly { readonly from: string; readonly count: number }[];
   };
-  readonly limits?: Readonly<Record<'memories' | 'bytes' | 'adds_per_day', { readonly used: number; readonly limit: number | null }>>;
+  readonly limits?: Readonly<
+    Record<'memories' | 'bytes' | 'adds_per_day', { readonly used: number; readonly limit: number | null }>
+  >;
 }
 
 /** `GET /map`, Decision 42. */
