@@ -386,9 +386,14 @@ class MemoryClient:
 
     def erase(self, user_id: str) -> int:
         """Deletes all memories of a user permanently. Returns how many."""
-        path = "/users/{}/memories".format(urllib.parse.quote(user_id, safe=""))
-        deleted: int = self._send("DELETE", path)["deleted"]
+        deleted: int = self.erase_with_receipt(user_id)["deleted"]
         return deleted
+
+    def erase_with_receipt(self, user_id: str) -> Dict[str, Any]:
+        """The same. Returns {"deleted", "receipt"}: what was removed of each store, what was left, and what is kept and why."""
+        path = "/users/{}/memories".format(urllib.parse.quote(user_id, safe=""))
+        answer: Dict[str, Any] = self._send("DELETE", path)
+        return answer
 
     def person_file(self, user_id: str) -> Iterator[Dict[str, Any]]:
         """All that is stored of a user, line by line; the last one says whether it is complete. Raises ConnectionFailed if it

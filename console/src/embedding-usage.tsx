@@ -3,62 +3,56 @@ import { Bars } from './chart.tsx';
 import { count } from './format.tsx';
 import { Failure, useLoad } from './load.tsx';
 import { useSession } from './session.ts';
-import { type Column, Table } from './ui.tsx';
-
-const DAY_MS = 86_400_000;
+import { Table } from './ui.tsx';
 
 /** What embedding costs, for a caller with `admin:*`; nothing if it costs nothing. */
 export function EmbeddingCost() {
   const { client, capabilities } = useSession();
-  const isCounted = capabilities.features.embedding_usage === true;
-  const { data, error, reload } = useLoad(isCounted ? '' : undefined, (signal) =>
+  const { data, error } = useLoad(capabilities.features.embedding_usage ? '' : undefined, (signal) =>
     client.embeddingUsage({}, { signal }),
   );
-  // The page says so.
-  if (error instanceof ScopeDeniedError) return null;
-  if (error !== undefined) return <Failure error={error} retry={reload} />;
+  // Without the grant, the page says so.
+  if (error && !(error instanceof ScopeDeniedError)) return <Failure error={error} />;
   return data ? <Usage {...data} /> : null;
 }
 
 const shown = (tokens: number | null) => (tokens === null ? 'unknown' : count(tokens));
+const columns = (['tokens', 'texts', 'requests'] as const).map((name) => ({
+  name,
+  cell: (row: EmbeddingUsageRow) => shown(row[name]),
+  isNumber: true,
+}));
 
-const COLUMNS: readonly Column<EmbeddingUsageRow>[] = [
-  { name: 'Key', cell: ({ app }) => <span dir="auto">{app ?? 'none, or the gateway'}</span>, by: ({ app }) => app },
-  { name: 'Model', cell: ({ model }) => model, by: ({ model }) => model },
-  { name: 'Tokens', cell: ({ tokens }) => shown(tokens), by: ({ tokens }) => tokens, isNumber: true },
-  { name: 'Texts', cell: ({ texts }) => count(texts), by: ({ texts }) => texts, isNumber: true },
-  { name: 'Requests', cell: ({ requests }) => count(requests), by: ({ requests }) => requests, isNumber: true },
-];
+/** The rows as one for each value of a field. */
+function by(field: 'day' | 'app', rows: readonly EmbeddingUsageRow[]) {
+  const sums = new Map<string | null, EmbeddingUsageRow>();
+  for (const row of rows) {
+    const sum = sums.get(row[field]) ?? { ...row, texts: 0, tokens: 0, requests: 0 };
+    sum.texts += row.texts;
+    sum.requests += row.requests;
+    sum.tokens = sum.tokens === null || row.tokens === null ? null : sum.tokens + row.tokens;
+    sums.set(row[field], sum);
+  }
+  return sums;
+}
 
-function Usage({ since, until, counted_since, items, totals }: EmbeddingUsage) {
+function Usage({ until, counted_since, items, totals }: EmbeddingUsage) {
   const unit = totals.tokens === null ? 'texts' : 'tokens';
-  const bars: { label: string; value: number }[] = [];
-  for (let at = Date.parse(since); at <= Date.parse(until); at += DAY_MS) {
-    const label = new Date(at).toISOString().slice(0, 10);
-    const value = items.reduce((sum, row) => sum + (row.day === label ? (row[unit] ?? 0) : 0), 0);
-    bars.push({ label, value });
-  }
-  const keys = new Map<string, EmbeddingUsageRow>();
-  for (const row of items) {
-    const name = JSON.stringify([row.app, row.model]);
-    const { texts, tokens, requests } = keys.get(name) ?? { texts: 0, tokens: 0, requests: 0 };
-    keys.set(name, {
-      ...row,
-      texts: texts + row.texts,
-      tokens: tokens === null || row.tokens === null ? null : tokens + row.tokens,
-      requests: requests + row.requests,
-    });
-  }
+  const days = by('day', items);
+  const bars = Array.from({ length: 30 }, (_, n) => {
+    const label = new Date(Date.parse(until) - (29 - n) * 86_400_000).toISOString().slice(0, 10);
+    return { label, value: days.get(label)?.[unit] ?? 0 };
+  });
   return (
     <section>
       <h2>Embedding service</h2>
-      <p>
-        The last {bars.length} days: {shown(totals.tokens)} tokens, {count(totals.texts)} texts,{' '}
-        {count(totals.requests)} requests.
-        {counted_since && ` This gateway has counted since ${counted_since.slice(0, 10)}, when it started.`}
-      </p>
-      <Bars title={`Embedded ${unit} by day, UTC`} bars={bars} />
-      <Table label="Embedding service by key" rows={[...keys.values()]} columns={COLUMNS} />
+      {counted_since && <p>Counted since {counted_since.slice(0, 10)}.</p>}
+      <Bars title={`${unit} of 30 days, UTC: ${count(totals[unit] ?? 0)}`} bars={bars} />
+      <Table
+        label="Embedding service by key"
+        rows={[...by('app', items).values()]}
+        columns={[{ name: 'Key', cell: ({ app }) => app ?? 'none, or the gateway' }, ...columns]}
+      />
     </section>
   );
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { Stats, User } from '../../clients/typescript/src/index.ts';
+import type { Erased, ErasureReceipt, Stats, User } from '../../clients/typescript/src/index.ts';
 import { Bars } from './chart.tsx';
 import { Confirmation } from './confirmation.tsx';
 import { count, counted, Time } from './format.tsx';
@@ -80,6 +80,7 @@ const COLUMNS: readonly Column<User>[] = [
 function OneUser({ user }: { user: string }) {
   const { client, capabilities } = useSession();
   const { data: stats, error, reload } = useLoad(user, (signal) => client.users.stats(user, { signal }));
+  const [erased, setErased] = useState<Erased>();
   if (error !== undefined) return <Failure error={error} retry={reload} />;
   if (!stats) return <Reading />;
   return (
@@ -98,6 +99,7 @@ function OneUser({ user }: { user: string }) {
       </Title>
       <Missing from={stats} />
       <Limits of={stats.limits} />
+      {erased?.receipt && <Receipt of={erased.receipt} />}
       <Growth created={stats.created} />
       <div class="orders">
         <Largest
@@ -120,7 +122,16 @@ function OneUser({ user }: { user: string }) {
           <a href={href('rollback', { user })}>Roll back what was written in a time</a>
         </p>
       )}
-      {capabilities.features.erase && stats.count > 0 && <Erase user={user} stats={stats} onErased={reload} />}
+      {capabilities.features.erase && stats.count > 0 && (
+        <Erase
+          user={user}
+          stats={stats}
+          onErased={(answer) => {
+            setErased(answer);
+            reload();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -218,7 +229,31 @@ function Largest({ title, rows, href: to }: LargestProps) {
   );
 }
 
-function Erase({ user, stats, onErased }: { user: string; stats: Stats; onErased: () => void }) {
+/** Counts of what a store had, or has. */
+const held = (counts: object) =>
+  Object.entries(counts)
+    .map(([kind, size]) => `${count(size)} ${kind.replaceAll('_', ' ')}`)
+    .join(', ') || 'nothing';
+
+const Receipt = ({ of: { complete, stores, kept } }: { of: ErasureReceipt }) => (
+  <section class="receipt">
+    <h2>{complete ? 'Erased, and read back as empty' : 'Not all is known to be erased: erase again'}</h2>
+    <ul>
+      {stores.map(({ name, removed, left, read_back }) => (
+        <li key={name}>
+          {name}: removed {held(removed)}; read back ({read_back}): {held(left)}
+        </li>
+      ))}
+      {kept.map(({ what, count: size, why }) => (
+        <li key={what}>
+          Kept: {size} {what.replaceAll('_', ' ')}, {why}
+        </li>
+      ))}
+    </ul>
+  </section>
+);
+
+function Erase({ user, stats, onErased }: { user: string; stats: Stats; onErased: (erased: Erased) => void }) {
   const { client } = useSession();
   const [typed, setTyped] = useState('');
   return (

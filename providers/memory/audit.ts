@@ -7,6 +7,9 @@ const DAY_MS = 86_400_000;
 /** The audit log of all users, in order of time. */
 export interface MemoryAuditLog extends AuditLog {
   note(entry: AuditEntry): void;
+  count(user_id: string): number;
+  /** Moves the entries of an erased user, but those of erases, to another name. */
+  hide(user_id: string, name: string): number;
 }
 
 export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog {
@@ -29,6 +32,23 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
 
   return {
     note,
+    count: (user_id) => buckets.newestFirst().reduce((sum, bucket) => sum + (bucket.get(user_id)?.length ?? 0), 0),
+    hide(user_id, name) {
+      let count = 0;
+      for (const bucket of buckets.newestFirst()) {
+        const entries = bucket.get(user_id) ?? [];
+        const hidden = entries.filter(({ action }) => action !== 'erase');
+        if (hidden.length === 0) continue;
+        bucket.set(
+          user_id,
+          entries.filter(({ action }) => action === 'erase'),
+        );
+        const earlier = bucket.get(name) ?? [];
+        bucket.set(name, [...earlier, ...hidden.map((entry) => ({ ...entry, user_id: name, scope: null }))]);
+        count += hidden.length;
+      }
+      return count;
+    },
     record: async (entries) => {
       for (const entry of entries) note(entry);
     },

@@ -10,6 +10,8 @@ import {
 
 export interface MemoryChangeFeed {
   note(entry: AuditEntry): void;
+  /** Replaces an erased user in the changes, but for those of erases. */
+  hide(user_id: string, name: string): void;
   readonly changes: NonNullable<Provider['changes']>;
 }
 
@@ -62,6 +64,13 @@ export function createChangeFeed({ retention_days }: AuditOptions): MemoryChange
         at: timestamp,
         caller: app,
       });
+    },
+    hide(user_id, name) {
+      kept = kept.map((change) =>
+        change.user_id === user_id && change.action !== 'erase'
+          ? { ...change, user_id: name, scope: null, left_scopes: [] }
+          : change,
+      );
     },
     async changes({ after, limit, ...filter }) {
       evict();

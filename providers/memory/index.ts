@@ -9,7 +9,6 @@ import {
   changeEntry,
   defineProvider,
   effectivePatch,
-  erasedFrom,
   MAX_RECORD_BYTES,
   type Memory,
   type MemoryPatch,
@@ -34,6 +33,7 @@ import {
 } from '#provider';
 import { createAuditLog } from './audit.ts';
 import { createChangeFeed } from './change-feed.ts';
+import { createErasure } from './erasure.ts';
 import { createFreezing } from './freezing.ts';
 import { createKeyUses, type KeyUses } from './key-uses.ts';
 import { createExport } from './memory-export.ts';
@@ -147,20 +147,7 @@ export default defineProvider({
       ...(versions && {
         versions: createVersions({ options: versions, homes, homeOf, note, requireThawed }),
       }),
-      async erase({ user_id }, call) {
-        requireThawed();
-        let count = 0;
-        const left = new Set<string>();
-        for (const [id, { entry }] of homes) {
-          if (entry.memory.user_id !== user_id) continue;
-          homes.delete(id);
-          count++;
-          if (entry.memory.scope !== null) left.add(entry.memory.scope);
-        }
-        users.delete(user_id);
-        for (const one of erasedFrom(user_id, left)) note(changeEntry('erase', one, call));
-        return count;
-      },
+      ...createErasure({ homes, users, keyUses, log, feed, note, audit, requireThawed }),
       ...(log && { audit: { ...log, record: async (entries) => entries.forEach(note) } }),
       ...(feed && { changes: feed.changes, webhooks: createWebhookStore() }),
       freezing,
@@ -194,7 +181,8 @@ function createAdds({ homes, keyUses, model, userOf, recordAudit, requireThawed 
       recordAudit('add', memory, call);
       return memory;
     });
-    if (key && !outcomes.every((outcome) => outcome instanceof OmpError)) keyUses.set(key, usedBy(key, outcomes));
+    const users = outcomes.flatMap((outcome) => (outcome instanceof OmpError ? [] : outcome.user_id));
+    if (key && users.length > 0) keyUses.set(key, usedBy(key, outcomes), users);
     return outcomes;
   };
   return {

@@ -92,6 +92,14 @@ const audit = z.strictObject({
       description: 'Days to keep an audit entry; 0: forever',
       only: ['audit.record', 'all', 'writes'],
     }),
+  erased_users: z
+    .enum(['keep', 'hash'])
+    .default('keep')
+    .register(settingFacts, {
+      env: 'OMP_AUDIT_ERASED_USERS',
+      description: 'Whether audit entries keep the id of an erased user, or a keyed hash instead',
+      only: ['audit.record', 'all', 'writes'],
+    }),
 });
 
 const mcp = z.strictObject({

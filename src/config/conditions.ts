@@ -139,9 +139,11 @@ function vectorsOnly(inputs: ReadonlyMap<string, Input>, where: string): string[
     ...chosen('search.keyword_weight').map(
       (name) => `${name} has no effect ${where}, which is searched by vectors alone`,
     ),
-    ...[...chosen('audit.record', 'all', 'writes'), ...chosen('audit.retention_days')].map(
-      (name) => `${name} has no effect ${where}, where no audit log is kept`,
-    ),
+    ...[
+      ...chosen('audit.record', 'all', 'writes'),
+      ...chosen('audit.retention_days'),
+      ...chosen('audit.erased_users'),
+    ].map((name) => `${name} has no effect ${where}, where no audit log is kept`),
   ];
 }
 

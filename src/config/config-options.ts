@@ -1,4 +1,4 @@
-import type { VersionOptions } from '#contract';
+import type { AuditOptions, VersionOptions } from '#contract';
 import { type Config, isBuiltIn } from './settings.ts';
 
 /** Options of the configured provider. */
@@ -45,9 +45,9 @@ export function userLimitOptions({ user_limits }: Config) {
 }
 
 /** The part of the audit settings that the provider needs; undefined: it records nothing. */
-export function auditOptions({ audit: { record, retention_days } }: Config) {
+export function auditOptions({ audit: { record, retention_days, erased_users } }: Config): AuditOptions | undefined {
   if (record === 'off') return undefined;
-  return { retention_days: retention_days === 0 ? null : retention_days };
+  return { retention_days: retention_days === 0 ? null : retention_days, erased_users };
 }
 
 /** How versions are kept; undefined: they are not. */

@@ -94,6 +94,11 @@ export interface AuditLog {
 export interface AuditOptions {
   /** Days until an entry is deleted; null: never. */
   readonly retention_days: number | null;
+  /**
+   * `hash`: an erase replaces the user in the entries by `erasedName`, and removes their scopes, but for entries of erases: the feed of
+   * changes has to name the user there. Default: `keep`.
+   */
+  readonly erased_users?: 'keep' | 'hash';
 }
 
 /** What was changed. `id` is null if it concerns all memories of the user. */

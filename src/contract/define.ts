@@ -1,3 +1,4 @@
+import type { Holdings } from './erase.ts';
 import type { KeyStore } from './keys.ts';
 import type { BackupOutcome, Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
 import type { Provider, ProviderCapabilities, ProviderContext } from './provider.ts';
@@ -32,11 +33,20 @@ export interface ProviderModule {
    * standard output, and standard input for `restore`. Returns the size of the file and for how long the gateway waited. Throws a plain `Error` whose message an operator can act on.
    */
   backup?(options: unknown, context: KeyContext, file: string): Promise<BackupOutcome>;
-  /** Present with `backup`. Fills an empty data folder from its file, wholly or not at all. */
-  restore?(options: unknown, context: KeyContext, file: string): Promise<true>;
+  /**
+   * Present with `backup`. Fills an empty data folder from its file, wholly or not at all. `without`: users that are erased before anything
+   * can serve the folder. Returns what was removed of each.
+   */
+  restore?(
+    options: unknown,
+    context: RestoreContext,
+    file: string,
+    without?: readonly string[],
+  ): Promise<readonly Holdings[]>;
 }
 
 export type KeyContext = Pick<ProviderContext, 'data_dir' | 'log'>;
+export type RestoreContext = Pick<ProviderContext, 'data_dir' | 'log' | 'audit'>;
 
 /** A schema of any library that follows Standard Schema 1, such as zod, valibot or arktype. */
 export interface OptionsSchema<Options = unknown> {
@@ -77,7 +87,12 @@ export interface ProviderSpec<Options> {
   diagnose?(options: Options, context: MaintenanceContext): Promise<Finding[]>;
   reembed?(options: Options, context: MaintenanceContext, request: ReembedRequest): Promise<ReembedOutcome>;
   backup?(options: Options, context: KeyContext, file: string): Promise<BackupOutcome>;
-  restore?(options: Options, context: KeyContext, file: string): Promise<true>;
+  restore?(
+    options: Options,
+    context: RestoreContext,
+    file: string,
+    without?: readonly string[],
+  ): Promise<readonly Holdings[]>;
 }
 
 /** What a provider can do beyond its methods, unless it says otherwise. */
@@ -124,7 +139,9 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     ...(diagnose && { diagnose: async (options, context) => diagnose(await parse(options), context) }),
     ...(reembed && { reembed: async (options, context, request) => reembed(await parse(options), context, request) }),
     ...(backup && { backup: async (options, context, file) => backup(await parse(options), context, file) }),
-    ...(restore && { restore: async (options, context, file) => restore(await parse(options), context, file) }),
+    ...(restore && {
+      restore: async (options, context, file, without) => restore(await parse(options), context, file, without),
+    }),
   };
 };
 

@@ -25,6 +25,9 @@ export interface KeyUse {
   readonly added: readonly (Identity | null)[];
 }
 
+/** The use of a key whose memories were erased with their user: no request has its fingerprint, so none adds them again. */
+export const ERASED_USE: KeyUse = Object.freeze({ fingerprint: '', added: [] });
+
 /** The key that an add stores in the same transaction as its memories. */
 export interface KeyClaim extends IdempotencyKey {
   readonly fingerprint: string;

@@ -3,6 +3,7 @@ export * from './call.ts';
 export * from './changes.ts';
 export * from './define.ts';
 export * from './embedder.ts';
+export * from './erase.ts';
 export * from './errors.ts';
 export * from './export.ts';
 export * from './freeze.ts';

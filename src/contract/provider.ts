@@ -2,6 +2,7 @@ import type { AuditLog, AuditOptions } from './audit.ts';
 import type { Call } from './call.ts';
 import type { ChangePart, ChangesQuery } from './changes.ts';
 import type { EmbedderIdentity, Vector } from './embedder.ts';
+import type { EraseRequest, Holdings } from './erase.ts';
 import type { OmpError } from './errors.ts';
 import type { ExportedMemory, ExportPart, ExportQuery } from './export.ts';
 import type { Freezing } from './freeze.ts';
@@ -252,8 +253,14 @@ export interface Provider {
   userStats?(query: StatsQuery, call: Call): Promise<UserStats>;
   /** What a user has, exactly, in all scopes. Present when changes can be limited (`LimitsOf`). */
   userUsage?(request: { readonly user_id: string }, call: Call): Promise<UserUsage>;
-  /** Deletes all memories of a user and returns their number. After a failure some may be deleted; repeating it goes on. */
-  erase?(request: { readonly user_id: string }, call: Call): Promise<number>;
+  /**
+   * Deletes all memories of a user, with everything that belongs to them, and returns how much it removed; a number: of memories. An
+   * idempotency key stays as `ERASED_USE`. `audit_entries` are those that name the user no more (`AuditOptions.erased_users`). After a
+   * failure some may be deleted; repeating it goes on.
+   */
+  erase?(request: EraseRequest, call: Call): Promise<number | Holdings>;
+  /** What the store has of a user, read from the store itself. Absent: after an erase the gateway asks `list`. */
+  holdings?(request: EraseRequest, call: Call): Promise<Holdings>;
   /**
    * All memories of the store in a fixed order, with their vectors if the query asks for them. A memory that is added or deleted
    * meanwhile may be missing; no other may, and none comes twice.

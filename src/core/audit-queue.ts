@@ -24,6 +24,8 @@ export interface AuditQueue {
     call: Call,
     work: (facts: AuditFacts) => Promise<Result>,
   ): Promise<Result>;
+  /** Writes the queued entries. */
+  flush(call: Call): Promise<void>;
   /** Newest first, including queued entries. Undefined: auditing is off. */
   readonly read: ((query: AuditQuery, call: Call) => Promise<StoredEntry[]>) | undefined;
   /**
@@ -71,7 +73,12 @@ const BY_ADMIN: ReadonlySet<AuditAction> = new Set([
 /** Writes in batches the entries that do not belong to a change: those of reads and of failures. */
 export function openAuditQueue({ audit, record, log }: AuditQueueOptions): AuditQueue {
   if (!audit) {
-    return { audited: (_action, facts, _call, work) => work(facts), read: undefined, close: async () => {} };
+    return {
+      audited: (_action, facts, _call, work) => work(facts),
+      flush: async () => {},
+      read: undefined,
+      close: async () => {},
+    };
   }
   let queue: AuditEntry[] = [];
   let queuedBytes = 0;
@@ -146,6 +153,7 @@ export function openAuditQueue({ audit, record, log }: AuditQueueOptions): Audit
       if (BY_ADMIN.has(action) || (!BY_PROVIDER.has(action) && record === 'all')) enqueue(action, facts, call, 'ok');
       return result;
     },
+    flush: (call) => call.unlessAborted(flush()),
     async read(query, call) {
       await call.unlessAborted(flush());
       return audit.read(query, call);

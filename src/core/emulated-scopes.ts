@@ -50,7 +50,7 @@ export function emulateScopes(inner: Provider): Provider {
     const memory = record && decode(record);
     return memory && visibleMatcher(ref)(memory.scope) ? memory : undefined;
   };
-  return withChanges<UnscopedMember | 'erase'>(inner, {
+  return withChanges<UnscopedMember | 'erase' | 'holdings'>(inner, {
     // Its writes check what is stored.
     check: undefined,
     add:
@@ -354,7 +354,7 @@ export function rejectScopes(inner: Provider): Provider {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
     }
   };
-  return withChanges<UnscopedMember | 'export' | 'erase' | 'import'>(inner, {
+  return withChanges<UnscopedMember | 'export' | 'erase' | 'holdings' | 'import'>(inner, {
     // Imports are checked by it alone.
     check(input, vector) {
       rejectScope(input.scope);

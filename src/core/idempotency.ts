@@ -1,5 +1,6 @@
 import {
   type Call,
+  ERASED_USE,
   type IdempotencyKey,
   invalidRequest,
   type KeyUse,
@@ -27,6 +28,8 @@ export const createRepeats = ({ keyUse, audit }: Provider) => ({
     const users = inputs.flatMap((input) => (input ? [input.user_id] : []));
     const use = await keyUse?.({ caller, key, users }, call);
     if (!use || use.fingerprint === fingerprint) return use;
+    if (use.fingerprint === ERASED_USE.fingerprint)
+      throw invalidRequest('Idempotency-Key: what was added with this key was erased; to add it again, use a new one');
     throw invalidRequest('Idempotency-Key: this key was used for another memory; use a new one');
   },
   /**

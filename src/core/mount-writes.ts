@@ -13,9 +13,11 @@ import {
   type VersionStore,
 } from '#contract';
 import { isSameRecord } from '#toolbox';
+import { readBack, type StoreErasure } from './erasure.ts';
 import { idPrefix } from './mount.ts';
 import { type Changed, createEntries, type Entries, LONGEST_CHANGE_MS } from './mount-entries.ts';
 import { callOf, lacking, type Part, type PartWith, withMember } from './mount-parts.ts';
+import { isOutage } from './optional-stores.ts';
 import type { Store } from './with-embedder.ts';
 
 /*
@@ -191,28 +193,7 @@ export function createWrites(
       return outcomes;
     },
 
-    /** In every store, even if one fails: repeating it goes on. The root store comes last, whose entry is that of the request. */
-    async erase({ user_id }, call) {
-      const [rootPart, ...mounted] = parts as [Part, ...Part[]];
-      const eraseIn = async (part: Part): Promise<number | OmpError> =>
-        outcomeOf(async () => {
-          if (part.store.erase) {
-            const { store } = part as PartWith<'erase'>;
-            return toItsEnd(part, call, async (ownCall) => {
-              const scopes = needsEntry(part) ? await scopesOf(part, user_id, ownCall) : [];
-              const count = await store.erase({ user_id }, ownCall);
-              if (count > 0) await record(part, 'erase', erasedFrom(user_id, scopes), ownCall);
-              return count;
-            });
-          }
-          // What a mount hides in the root store is erased too.
-          if (await holdsNothing(part === rootPart ? root : part.store, user_id, callOf(part, call))) return 0;
-          throw lacking(part, 'erase');
-        });
-      const outcomes = await Promise.all(mounted.map(async (part) => ({ part, outcome: await eraseIn(part) })));
-      outcomes.push({ part: rootPart, outcome: await eraseIn(rootPart) });
-      return sumOf(outcomes);
-    },
+    erase: eraseWith(parts, root, entries),
 
     close,
   };
@@ -232,10 +213,50 @@ const purgeWith =
     return toItsEnd(part, call, change, [ref.id]);
   };
 
-/** How many were erased in all stores. If one failed, throws its error, which says where the user was erased. */
-function sumOf(outcomes: readonly { readonly part: Part; readonly outcome: number | OmpError }[]): number {
-  const failed = outcomes.find(({ outcome }) => outcome instanceof OmpError);
-  if (!failed) return outcomes.reduce((sum, { outcome }) => sum + (outcome as number), 0);
+/** In every store, even if one fails: repeating it goes on. The root store comes last, whose entry is that of the request. */
+const eraseWith =
+  (parts: readonly Part[], root: Store, { record, toItsEnd, needsEntry }: Entries): NonNullable<Store['erase']> =>
+  async ({ user_id }, call) => {
+    const [rootPart, ...mounted] = parts as [Part, ...Part[]];
+    const eraseIn = async (part: Part): Promise<StoreErasure | OmpError> =>
+      outcomeOf(async () => {
+        if (part.store.erase) {
+          const { store } = part as PartWith<'erase'>;
+          return toItsEnd(part, call, async (ownCall) => {
+            const scopes = needsEntry(part) ? await scopesOf(part, user_id, ownCall) : [];
+            const [one] = (await store.erase({ user_id }, ownCall)) as [StoreErasure];
+            if (one.removed.memories) await record(part, 'erase', erasedFrom(user_id, scopes), ownCall);
+            return { ...one, name: part.name };
+          });
+        }
+        // What a mount hides in the root store is erased too.
+        const { list } = part === rootPart ? root : part.store;
+        const found = await readBack({ list }, { user_id }, callOf(part, call));
+        if (found.left.memories === 0) return { name: part.name, removed: {}, ...found };
+        throw lacking(part, 'erase');
+      });
+    const outcomes = await Promise.all(mounted.map(async (part) => ({ part, outcome: await eraseIn(part) })));
+    outcomes.push({ part: rootPart, outcome: await eraseIn(rootPart) });
+    return allOf(outcomes, call);
+  };
+
+/**
+ * What became of the user in all stores. An optional one that failed counts as not read back, and the answer names it. If another failed,
+ * throws its error, which says where the user was erased.
+ */
+function allOf(
+  outcomes: readonly { readonly part: Part; readonly outcome: StoreErasure | OmpError }[],
+  call: Call,
+): StoreErasure[] {
+  const isLeftOut = ({ part, outcome }: (typeof outcomes)[number]) =>
+    !part.required && !call.aborted && isOutage(outcome);
+  const failed = outcomes.find((one) => one.outcome instanceof OmpError && !isLeftOut(one));
+  if (!failed)
+    return outcomes.map(({ part: { name }, outcome }) => {
+      if (!(outcome instanceof OmpError)) return outcome;
+      call.leaveOut('x-partial', name, outcome);
+      return { name, removed: {}, left: {}, read_back: 'failed' };
+    });
   const erased = outcomes.filter(({ outcome }) => !(outcome instanceof OmpError)).map(({ part }) => part.name);
   const { code, message, cause, ...rest } = failed.outcome as OmpError;
   const others = erased.length > 0 ? erased.join(', ') : 'no store';
@@ -286,11 +307,6 @@ async function scopesOf({ mount, store }: Part, user_id: string, call: Call): Pr
     for (const { scope } of page) if (scope !== null) scopes.add(scope);
   }
   return scopes.add(mount);
-}
-
-/** Whether the store is known to have no memory of the user. */
-async function holdsNothing(store: Store, user_id: string, call: Call): Promise<boolean> {
-  return (await store.list?.({ user_id, tags: [], within: null, limit: 1, max_bytes: 1 }, call))?.length === 0;
 }
 
 const elsewhere = (owner: Part, target: Part): OmpError =>

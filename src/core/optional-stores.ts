@@ -48,7 +48,7 @@ async function asStoreErrors<Result>({ name }: Part, work: () => Promise<Result>
   }
 }
 
-const isOutage = (error: unknown): error is OmpError =>
+export const isOutage = (error: unknown): error is OmpError =>
   error instanceof OmpError && (error.code === 'provider_error' || error.code === 'rate_limited');
 
 /** How much of a request's remaining time an optional store may take: the same for each, since they are asked at once. */

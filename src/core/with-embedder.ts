@@ -4,6 +4,7 @@ import {
   type Embedder,
   type EmbedderIdentity,
   type EmbeddingUsage,
+  type EraseRequest,
   type ExportedMemory,
   type ImportRequest,
   type KeyClaim,
@@ -23,6 +24,7 @@ import {
 } from '#contract';
 import { effectivePatch, requireVersion } from '#toolbox';
 import { keepUsage, type UsageReader } from './embedding-usage.ts';
+import { eraseFrom, type StoreErasure } from './erasure.ts';
 import { createRepeats, keyOfBatch, type RequestKey } from './idempotency.ts';
 import { startIngestion } from './ingestion.ts';
 
@@ -32,7 +34,18 @@ export type TextQuery = Omit<SearchQuery, 'vector'> & { readonly vector?: Vector
 /** The members of a provider that need no vectors. */
 type WithoutVectors = Omit<
   Provider,
-  'check' | 'add' | 'batch' | 'keyUse' | 'update' | 'search' | 'import' | 'ingestion' | 'versions' | 'embeddingUsage'
+  | 'check'
+  | 'add'
+  | 'batch'
+  | 'keyUse'
+  | 'update'
+  | 'search'
+  | 'erase'
+  | 'holdings'
+  | 'import'
+  | 'ingestion'
+  | 'versions'
+  | 'embeddingUsage'
 >;
 
 /** A store that is mounted at a scope, in its own names (Decision 48). */
@@ -119,6 +132,8 @@ export interface Store extends WithoutVectors {
   search?(query: TextQuery, call: Call): Promise<SearchHit[]>;
   /** What the embedding services of all stores were used for. Undefined: there are none, or this is a mounted store. */
   readonly embeddingUsage?: UsageReader | undefined;
+  /** `Provider.erase`, then reads back what is left: in each store, of several. */
+  erase?(request: EraseRequest, call: Call): Promise<StoreErasure[]>;
   /** `Provider.import`. Takes over the vectors of the same model, and computes the others. Rejections are outcomes. */
   import?(request: ImportRequest, call: Call): Promise<(boolean | OmpError)[]>;
   /** The vector of a query, for several searches. */
@@ -147,6 +162,8 @@ export function withEmbedder(
     keyUse,
     update,
     search,
+    erase,
+    holdings: _,
     import: importMemories,
     ingestion: queue,
     embeddingUsage,
@@ -169,6 +186,7 @@ export function withEmbedder(
       search: async (query, call) =>
         search({ ...query, vector: query.vector ?? (await vectors.ofQuery(query, call)) }, call),
     }),
+    ...(erase && { erase: eraseFrom(provider, erase) }),
     ...(importMemories && { import: importTo(importMemories, writes) }),
     async close() {
       await ingestion?.close();

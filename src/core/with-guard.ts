@@ -56,6 +56,7 @@ const METHODS: Methods<Provider, NoMethods> = {
   userStats: reading('stats'),
   userUsage: reading('user_usage'),
   erase: writing('erase'),
+  holdings: reading('holdings'),
   export: reading('export'),
   import: writing('import'),
   changes: reading('changes'),

@@ -172,7 +172,10 @@ export const deleteMemory = ({ client }: Store, id: string, signal: AbortSignal)
 export async function eraseUser(store: Store, user_id: string, signal: AbortSignal): Promise<void> {
   const { client, capabilities } = store;
   if (capabilities.features.erase)
-    return insist(async () => void (await client.users.erase(user_id, { signal })), signal);
+    return insist(async () => {
+      const { 'x-partial': left } = await client.users.erase(user_id, { signal });
+      if (left) throw new MemoryError(`no answer from ${left.join(', ')}`);
+    }, signal);
   const ids: string[] = [];
   for await (const { id } of client.memories.list({ user_id, limit: PAGE }, { signal })) ids.push(id);
   for (const id of ids) await deleteMemory(store, id, signal);

@@ -1,5 +1,6 @@
 export * from './async.ts';
 export * from './changes.ts';
+export * from './erased.ts';
 export * from './records.ts';
 export * from './scopes.ts';
 export * from './usage.ts';

@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import type { Call, LimitKind } from '#contract';
+import type { Call, Holdings, LimitKind } from '#contract';
 import { type Access, denied } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
+import { isEmpty, READ_BACKS, type StoreErasure } from '../core/erasure.ts';
 import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
 import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
@@ -138,7 +139,45 @@ export const stats = verb({
   },
 });
 
-/** Decision 38. Needs the grant to delete in every scope of the user. */
+const holdings = z.looseObject({
+  memories: count.optional(),
+  vectors: count.optional(),
+  versions: count.optional(),
+  queued: count.optional(),
+  usage_counts: count.optional(),
+  idempotency_keys: count.optional(),
+  audit_entries: count.optional(),
+  large_user_notes: count.optional(),
+} satisfies Record<keyof Holdings, z.ZodType>);
+
+/** What an erase leaves, and why: everything else is an error or makes a receipt incomplete. */
+const WHY = {
+  audit_entries: 'they name the user, memories and scopes, and hold no texts; the retention of the audit log ends them',
+  audit_entries_hashed: 'they name memories and a keyed hash instead of the user, and hold no texts',
+  large_user_notes: 'the id alone, which tells searches how to read the user',
+  backups:
+    'out of reach of the gateway, like the log of a database and the space of deleted rows: docs/operations.md, "Erased users"',
+} as const;
+
+function receiptOf(user_id: string, stores: readonly StoreErasure[]) {
+  const sum = (of: 'removed' | 'left', kind: keyof Holdings) =>
+    stores.reduce((total, store) => total + (store[of][kind] ?? 0), 0);
+  const counts = {
+    audit_entries: sum('left', 'audit_entries'),
+    audit_entries_hashed: sum('removed', 'audit_entries'),
+    large_user_notes: sum('left', 'large_user_notes'),
+  };
+  const kept = Object.entries(counts).map(([what, count]) => ({ what, count, why: WHY[what as keyof typeof counts] }));
+  return {
+    user_id,
+    at: new Date().toISOString(),
+    complete: stores.every(isEmpty),
+    stores,
+    kept: [...kept.filter(({ count }) => count > 0), { what: 'backups', why: WHY.backups }],
+  };
+}
+
+/** Decisions 38 and 62. Needs the grant to delete in every scope of the user. */
 export const erase = verb({
   name: 'erase',
   method: 'DELETE',
@@ -150,15 +189,71 @@ export const erase = verb({
   facts: ({ id }, access) => access.facts({ user_id: id }),
   async run({ id: user_id }, access, call) {
     if (!access.mayAccess(user_id) || access.principal.grants.delete !== null) throw denied();
-    return { deleted: await access.store.erase({ user_id }, call) };
+    // So that entries of requests before this one are among those that it counts or changes.
+    await access.auditQueue.flush(call);
+    const stores = await access.store.erase({ user_id }, call);
+    const deleted = stores.reduce((sum, { removed }) => sum + (removed.memories ?? 0), 0);
+    return { deleted, receipt: receiptOf(user_id, stores) };
   },
   id: 'eraseUser',
-  summary: 'Delete all memories of a user permanently',
-  description: `Needs a grant to delete in every scope. The audit log keeps its entries, which have no contents. After an error
-some memories may be deleted; repeat the request. Available if \`features.erase\` is true.`,
+  summary: 'Delete all memories of a user permanently, and say what was removed',
+  description: `Needs a grant to delete in every scope. Afterwards every store is read back: \`receipt.complete\` is true if none
+has anything of the user but what \`kept\` names. It is false if a memory was added meanwhile, or if an optional store failed: repeat
+the request then, and after an error. Available if \`features.erase\` is true.`,
   success: {
-    description: 'The number of memories.',
-    schema: z.looseObject({ deleted: count }).meta({ id: 'Erased' }),
-    example: { deleted: 1 },
+    description: 'The number of memories, and the receipt.',
+    schema: z
+      .looseObject({
+        deleted: count,
+        receipt: z
+          .looseObject({
+            user_id: z.string(),
+            at: time('When the stores were read back.'),
+            complete: z.boolean().meta({ description: 'Whether every store was read back and is empty.' }),
+            stores: z.array(
+              z.looseObject({
+                name: z.string(),
+                removed: holdings.meta({ description: 'By kind. Absent: the store has no such kind.' }),
+                left: holdings.meta({ description: 'What was there afterwards.' }),
+                read_back: z.enum(READ_BACKS).meta({
+                  description:
+                    'counted: by the store itself; listed: the list of memories was read; impossible: the store can do neither; failed: an optional store failed.',
+                }),
+              }),
+            ),
+            kept: z.array(z.looseObject({ what: z.string(), count: count.optional(), why: z.string() })),
+          })
+          .meta({ id: 'ErasureReceipt' }),
+        ...leftOut,
+      })
+      .meta({ id: 'Erased' }),
+    example: {
+      deleted: 1,
+      receipt: {
+        user_id: memoryExample.user_id,
+        at: memoryExample.updated_at,
+        complete: true,
+        stores: [
+          {
+            name: 'postgres',
+            removed: { memories: 1, vectors: 1, versions: 2, queued: 0, idempotency_keys: 1 },
+            left: {
+              memories: 0,
+              vectors: 0,
+              versions: 0,
+              queued: 0,
+              idempotency_keys: 0,
+              audit_entries: 4,
+              large_user_notes: 0,
+            },
+            read_back: 'counted',
+          },
+        ],
+        kept: [
+          { what: 'audit_entries', count: 4, why: WHY.audit_entries },
+          { what: 'backups', why: WHY.backups },
+        ],
+      },
+    },
   },
 });

@@ -41,7 +41,7 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
   readAudit: ['AuditQuery', 'AuditPage'],
   readChanges: ['ChangesQuery', 'ChangePage'],
   listUsers: ['UsersQuery', 'Page<User> & LeftOut'],
-  eraseUser: ['undefined', '{ deleted: number }'],
+  eraseUser: ['undefined', 'Erased'],
   rollBack: ['RollbackQuery', 'RollbackPage'],
   // A file is no JSON.
   getPersonFile: ['undefined', 'undefined'],

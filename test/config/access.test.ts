@@ -57,6 +57,7 @@ describe('lists', () => {
     ['OMP_AUTH', ['auto', 'open'], ['none']],
     ['OMP_AUDIT', ['writes'], ['reads']],
     ['OMP_AUDIT_RETENTION_DAYS', ['0'], ['-1']],
+    ['OMP_AUDIT_ERASED_USERS', ['keep', 'hash'], ['no']],
     ['OMP_RATE_LIMIT_PER_MINUTE', ['1'], ['0']],
     ['OMP_USER_LIMIT_MEMORIES', ['0', '5000'], ['-1', '1.5']],
     [

@@ -187,6 +187,20 @@ export const usersSuite = (subject: GetSubject, admit: Admit) =>
       expect((await client.list({ user_id: gone })).items).toEqual([again]);
     });
 
+    test('[Decision 62] answers what was removed, reads back that nothing is left, and names what is kept', async (need) => {
+      need('erase', 'list');
+      const { client } = subject();
+      const user_id = freshUser();
+      for (const content of ['one', 'two']) await client.add({ user_id, content });
+      const receipt = await client.receipt(user_id);
+      expect(receipt).toMatchObject({ user_id, complete: true });
+      const sum = (of: 'removed' | 'left') =>
+        receipt.stores.reduce((total, store) => total + (store[of].memories ?? 0), 0);
+      expect([sum('removed'), sum('left')]).toEqual([2, 0]);
+      for (const { read_back } of receipt.stores) expect(['counted', 'listed']).toContain(read_back);
+      expect(receipt.kept.find(({ what }) => what === 'backups')?.why).toMatch(/docs/);
+    });
+
     test('[Decision 38] needs a grant to delete in every scope', async (need) => {
       need('erase', 'list');
       const user_id = freshUser();

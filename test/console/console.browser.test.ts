@@ -236,6 +236,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await dialog.getByRole('textbox').fill('ana');
     await dialog.getByRole('button', { name: 'Erase' }).click();
     await expect.poll(async () => (await client.list({ user_id: 'ana' })).items).toEqual([]);
+    await expect.poll(() => page.locator('.receipt').textContent()).toMatch(/^Erased, .*removed 2 memories.*Kept: /);
     await page.getByRole('link', { name: 'Audit' }).click();
     await expect.poll(() => page.locator('tbody tr').filter({ hasText: 'erase' }).count()).toBe(1);
   });

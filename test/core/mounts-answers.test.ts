@@ -10,7 +10,7 @@ import { knownCallers } from '../support/known-callers.ts';
 import { withoutOrigin } from '../support/origin.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
 import { APP_LIMITS, clientTo, freshUser, gateOn, recordingLog } from '../support/subject.ts';
-import type { WireChanges, WireError, WireMemory, WirePage } from '../support/wire.ts';
+import type { WireChanges, WireErased, WireError, WireMemory, WirePage } from '../support/wire.ts';
 import {
   bent,
   COMPLETE,
@@ -221,6 +221,28 @@ describe('[Decision 49] a store that lacks a verb', () => {
     expect((await client.list({ user_id })).items.map((one) => one.id)).toEqual([id]);
     await client.remove(id);
     expect(await client.erase(user_id)).toBe(0);
+  });
+
+  it('[Decision 62] the receipt of an erase has a part for each store, and is not complete without an optional one that fails', async () => {
+    let isDown = false;
+    const current = once(bent(({ name, erase }) => ({ erase: (...own) => (isDown ? down(name) : erase(...own)) })));
+    const { client, add, user_id } = await open([HANDBOOK, { ...CRM, required: false, current }]);
+    const fill = async () => {
+      for (const scope of [null, 'docs/handbook', 'crm']) await add('tea', scope);
+    };
+    await fill();
+    const one = { removed: { memories: 1 }, left: { memories: 0 }, read_back: 'counted' };
+    const whole = await client.receipt(user_id);
+    expect(whole).toMatchObject({
+      complete: true,
+      stores: ['handbook', 'crm', 'memory'].map((name) => ({ name, ...one })),
+    });
+    await fill();
+    isDown = true;
+    const reply = await client.tell('DELETE', `/users/${user_id}/memories`);
+    const failed = { name: 'crm', removed: {}, left: {}, read_back: 'failed' };
+    expect(reply.body).toMatchObject({ deleted: 2, receipt: { complete: false }, 'x-partial': ['crm'] });
+    expect((reply.body as WireErased).receipt.stores).toContainEqual(failed);
   });
 
   it('vectors of another model are no part of a map', async () => {

@@ -63,6 +63,35 @@ it('restores every row of every table, vectors and keys included', async () => {
   expect(JSON.parse(readFileSync(join(target, 'omp-gateway.json'), 'utf8'))).toMatchObject({ keys: true });
 });
 
+it('[Decision 62] a restore leaves users out, and prints what it removed', async () => {
+  const env = { OMP_DATA_DIR: await makeDataDir(), TMPDIR: temporaryFolder() };
+  const gateway = await startGateway({ env: { ...env, OMP_SEARCH_MODE: 'keyword' } });
+  for (const user_id of ['ada', 'ada', 'bob', 'eve'])
+    await gateway.client.add({ user_id, content: `tea of ${user_id}` });
+  const file = join(temporaryFolder(), 'omp.backup');
+  expect(await run(env, 'backup', file)).toMatchObject({ status: 0 });
+  const { text } = await gateway.client.tell('DELETE', '/users/ada/memories');
+  const [target, list] = [join(temporaryFolder(), 'new'), join(temporaryFolder(), 'users')];
+  writeFileSync(list, `${text}\nbob\nnobody\n`);
+  const restored = await run({ OMP_DATA_DIR: target }, 'restore', file, '--without-users', list);
+  expect(restored).toMatchObject({ status: 0, stderr: '' });
+  expect(restored.stdout).toMatch(
+    /^ada: removed 2 memories, .*\nbob: removed 1 memories, .*\nnobody: removed 0 memories, /,
+  );
+  expect(readdirSync(target).sort()).toEqual(COMPLETE);
+  const contents = await contentsOf(target);
+  expect(
+    Object.values(contents)
+      .flat()
+      .join()
+      .match(/tea of \w+/g),
+  ).toEqual(['tea of eve']);
+
+  writeFileSync(list, 'bob\n{"deleted": 1}\n');
+  const wrong = await run({ OMP_DATA_DIR: join(temporaryFolder(), 'other') }, 'restore', file, '--without-users', list);
+  expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('line 2') });
+});
+
 it('beside a gateway that takes writes, the file holds every write acknowledged before', async () => {
   const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
   const gateway = await startGateway({ env });

@@ -66,6 +66,16 @@ describe('a provider of others', () => {
     expect(await gateway.text()).toMatch(/\bomp_\w+\{[^}]*="showing"/);
   });
 
+  it('[Decision 59] that takes memories and cannot count them stops a gateway with limits of users', async () => {
+    const cwd = folderWith({ 'showing.js': SHOWING.replace('async ping', 'async add() {}\n  async ping') });
+    const env = { OMP_SEARCH_MODE: 'keyword', OMP_PROVIDER: './showing.js', OMP_USER_LIMIT_MEMORIES: '5', ...SHOWN };
+    const { status, stderr } = await runProgram({ cwd, env });
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(/user_limits is set, and the store showing cannot count/),
+    ]);
+  });
+
   const failing = async (OMP_PROVIDER: string, files: Readonly<Record<string, string>>, env = {}) => {
     const cwd = folderWith(files);
     const { status, stderr } = await runProgram({ cwd, env: { OMP_SEARCH_MODE: 'keyword', OMP_PROVIDER, ...env } });

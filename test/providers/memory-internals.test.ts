@@ -48,12 +48,12 @@ describe('idempotency keys', () => {
   it('[Decision 20] are remembered for 24 hours, to the millisecond', () => {
     const keys = createKeyUses();
     const [first, second] = [use('first'), use('second')];
-    keys.set(key, first);
+    keys.set(key, first, []);
     at(IDEMPOTENCY_TTL_MS - 1);
     expect(keys.find(key)).toBe(first);
     at(IDEMPOTENCY_TTL_MS);
     expect(keys.find(key)).toBeUndefined();
-    keys.set(key, second);
+    keys.set(key, second, []);
     at(2 * IDEMPOTENCY_TTL_MS - 1);
     expect(keys.find(key)).toBe(second);
   });
@@ -69,7 +69,7 @@ describe('idempotency keys', () => {
     ] as const) {
       const [each, its] = [{ caller, key: name }, use(`${caller}/${name}`)];
       expect(keys.find(each)).toBeUndefined();
-      keys.set(each, its);
+      keys.set(each, its, []);
       expect(keys.find(each)).toBe(its);
     }
   });

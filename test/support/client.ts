@@ -5,6 +5,7 @@ import type {
   WireCapabilities,
   WireChanges,
   WireContext,
+  WireErased,
   WireHit,
   WireMap,
   WireMemory,
@@ -68,6 +69,8 @@ export const clientOf = (send: Send) => {
     );
   const raw = async (path: string, init?: RequestInit): Promise<Reply> => replyOf(await send(path, init));
   const byId = (id: string): string => `/memories/${encodeURIComponent(id)}`;
+  const erased = (user: string) =>
+    bodyOf<WireErased>(tell('DELETE', `/users/${encodeURIComponent(user)}/memories`), 200);
 
   return {
     ask,
@@ -96,8 +99,8 @@ export const clientOf = (send: Send) => {
     users: (query: Query = {}) => bodyOf<WireUsers>(ask('/users', query), 200),
     stats: (user_id: string) => bodyOf<WireStats>(ask('/stats', { user_id }), 200),
     map: (query: Query) => bodyOf<WireMap>(ask('/map', query), 200),
-    erase: async (user: string) =>
-      (await bodyOf<{ deleted: number }>(tell('DELETE', `/users/${encodeURIComponent(user)}/memories`), 200)).deleted,
+    erase: async (user: string) => (await erased(user)).deleted,
+    receipt: async (user: string) => (await erased(user)).receipt,
     capabilities: () => bodyOf<WireCapabilities>(ask('/capabilities'), 200),
   };
 };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import {
+  type AuditOptions,
   type Embedder,
   type Log,
   type MaintenanceContext,
@@ -46,6 +47,8 @@ export interface GatewayOptions {
   /** Defaults to letting everybody do everything. */
   readonly authenticator?: Authenticator | undefined;
   readonly data_dir?: string;
+  /** Defaults to keeping entries for ever. */
+  readonly audit?: AuditOptions;
   /** With a name, the provider is that of a mounted store. The gateway runs on the store that `arrange` makes of it. */
   readonly mounted?: {
     readonly name?: string;
@@ -107,12 +110,13 @@ export async function openGateway(
     embedder: given = hashingEmbedder(),
     authenticator = OPEN,
     data_dir = tmpdir(),
+    audit: recorded = RECORDED,
     mounted,
   }: GatewayOptions,
 ): Promise<Subject> {
   const log = recordingLog();
   const embedder = mode === 'keyword' ? undefined : given;
-  const audit = mounted?.name === undefined ? RECORDED : undefined;
+  const audit = mounted?.name === undefined ? recorded : undefined;
   const opened = await open({
     embedder,
     ranking: { mode, keyword_weight: 0.5 },

@@ -148,11 +148,11 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     },
     // They are of all stores: test/core/mounts-answers.test.ts.
     audit: undefined,
-    add: add && (async ({ input, key }, call) => up(await add({ input: down(input), key }, call))),
+    add: add && (async ({ input, ...rest }, call) => up(await add({ input: down(input), ...rest }, call))),
     batch:
       batch &&
-      (async ({ inputs, key }, call) => {
-        const outcomes = await batch({ inputs: inputs.map((input) => input && down(input)), key }, call);
+      (async ({ inputs, ...rest }, call) => {
+        const outcomes = await batch({ inputs: inputs.map((input) => input && down(input)), ...rest }, call);
         return outcomes.map((outcome) => (outcome && !(outcome instanceof OmpError) ? up(outcome) : outcome));
       }),
     async get(one, call) {
@@ -161,14 +161,14 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     },
     update:
       update &&
-      (async ({ ref: one, patch: { scope, supersedes, ...rest } }, call) => {
+      (async ({ ref: one, patch: { scope, supersedes, ...rest }, limits }, call) => {
         const patch = {
           ...rest,
           ...(scope !== undefined && { scope: outerScope(scope) }),
           ...(supersedes && { supersedes: supersedes.map(outer) }),
         };
         if (!hasScopes) requireNone(scope);
-        const memory = await update({ ref: ref(one), patch }, call);
+        const memory = await update({ ref: ref(one), patch, limits }, call);
         return memory && up(memory);
       }),
     delete: remove && ((one, call) => remove(ref(one), call)),

@@ -258,3 +258,19 @@ export interface WireRollback {
   readonly next_cursor: string | null;
   readonly deletes_known: boolean;
 }
+
+export interface WireErased {
+  readonly deleted: number;
+  readonly receipt: {
+    readonly user_id: string;
+    readonly at: string;
+    readonly complete: boolean;
+    readonly stores: readonly {
+      readonly name: string;
+      readonly removed: Readonly<Record<string, number>>;
+      readonly left: Readonly<Record<string, number>>;
+      readonly read_back: string;
+    }[];
+    readonly kept: readonly { readonly what: string; readonly count?: number; readonly why: string }[];
+  };
+}

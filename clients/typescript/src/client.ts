@@ -26,6 +26,7 @@ import type {
   Delivery,
   EmbeddingUsage,
   EmbeddingUsageQuery,
+  Erased,
   ExportedMemory,
   ExportPage,
   ExportQuery,
@@ -359,8 +360,8 @@ class Users {
     return toPromise(this.#send(reading('GET', ['stats'], { query: { user_id } }), options));
   }
 
-  /** Deletes all memories of a user permanently. */
-  erase(user_id: string, options?: CallOptions): ApiPromise<{ deleted: number }> {
+  /** Deletes all memories of a user permanently. Its receipt says what was removed, and whether anything is left. */
+  erase(user_id: string, options?: CallOptions): ApiPromise<Erased> {
     return toPromise(
       this.#send({ method: 'DELETE', path: ['users', user_id, 'memories'], repeatable: false }, options),
     );

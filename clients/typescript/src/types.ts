@@ -547,6 +547,40 @@ export interface Stats extends LeftOut {
   limits?: Record<'memories' | 'bytes' | 'adds_per_day', { used: number; limit: number | null }>;
 }
 
+/** How much of a user, by kind. Absent: the store has no such kind. */
+export interface Holdings {
+  memories?: number;
+  vectors?: number;
+  versions?: number;
+  queued?: number;
+  usage_counts?: number;
+  idempotency_keys?: number;
+  audit_entries?: number;
+  large_user_notes?: number;
+}
+
+/** What an erase removed, what was there afterwards, and what is kept. */
+export interface ErasureReceipt {
+  user_id: string;
+  at: string;
+  /** Whether every store was read back and has nothing but what is kept. If not, repeat the erase. */
+  complete: boolean;
+  stores: {
+    name: string;
+    removed: Holdings;
+    left: Holdings;
+    read_back: 'counted' | 'listed' | 'impossible' | 'failed';
+  }[];
+  kept: { what: string; count?: number; why: string }[];
+}
+
+export interface Erased extends LeftOut {
+  /** The number of memories. */
+  deleted: number;
+  /** Absent: the gateway is older than receipts. */
+  receipt?: ErasureReceipt;
+}
+
 export interface RollbackQuery {
   /** Undoes what was written at or after this time. */
   since: string;

@@ -1,12 +1,14 @@
 import { constants, createWriteStream, existsSync, mkdirSync } from 'node:fs';
 import { access, cp, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { BackupOutcome, KeyContext } from '#provider';
+import { type BackupOutcome, backgroundCall, type Holdings, type KeyContext, type RestoreContext } from '#provider';
+import type { Row, Run } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { pack, unpack } from '../embedded/archive.ts';
 import { examineFolder, lockFolder, onFolder, PARTS, restoreFolder, syncFolder } from '../embedded/folder.ts';
 import type { Options } from '../postgres-options.ts';
-import { startServer } from '../startup/open-database.ts';
+import { prepareDatabase, startServer } from '../startup/open-database.ts';
+import { createUserVerbs } from '../tables/user-statements.ts';
 
 const SERVER =
   'DATABASE_URL is set: the embedded Postgres has these commands, a server has pg_dump and pg_restore (docs/operations.md, "Backup and restore")';
@@ -77,9 +79,17 @@ const copyDatabase = (config: Parameters<typeof withStartupClient>[0], root: str
     return performance.now() - started;
   });
 
-/** Fills an empty data folder from a backup, `-`: standard input. After an interruption it is empty for the next start or restore. */
-export async function restore({ url }: Options, { data_dir }: KeyContext, file: string): Promise<true> {
-  if (url !== undefined) throw new Error(SERVER);
+/**
+ * Fills an empty data folder from a backup, `-`: standard input, but for the users `without`. After an interruption it is empty for the next start
+ * or restore.
+ */
+export async function restore(
+  options: Options,
+  { data_dir, log, audit }: RestoreContext,
+  file: string,
+  without: readonly string[] = [],
+): Promise<readonly Holdings[]> {
+  if (options.url !== undefined) throw new Error(SERVER);
   const root = resolve(data_dir);
   // Before anything is created.
   if (file !== '-')
@@ -90,10 +100,39 @@ export async function restore({ url }: Options, { data_dir }: KeyContext, file: 
     mkdirSync(root, { recursive: true, mode: 0o700 });
     return lockFolder(root);
   });
+  const removed: Holdings[] = [];
   try {
-    await onFolder(root, () => restoreFolder(root, (folder) => unpack(file, folder)));
-    return true;
+    await onFolder(root, () =>
+      restoreFolder(root, async (folder) => {
+        await unpack(file, folder);
+        if (without.length > 0) removed.push(...(await eraseUsers(options, { data_dir: folder, log, audit }, without)));
+      }),
+    );
+    return removed;
   } finally {
     lock.release();
+  }
+}
+
+/** Erases users from a database that nothing serves yet, which gets the tables of this gateway first, as a start would give it. */
+async function eraseUsers(
+  options: Options,
+  { audit, ...context }: RestoreContext,
+  users: readonly string[],
+): Promise<Holdings[]> {
+  const { config, close } = await startServer(options, context);
+  const check = async () => {};
+  const call = backgroundCall('restore', new AbortController().signal);
+  try {
+    const { names } = await prepareDatabase({ config, schema: options.schema, check, log: context.log });
+    return await withStartupClient(config, async (client) => {
+      const run: Run = async (text, values) => (await client.query<Row>(text, [...values])).rows;
+      const { erase } = createUserVerbs(names, run, audit);
+      const removed: Holdings[] = [];
+      for (const user_id of users) removed.push((await erase({ user_id }, call)) as Holdings);
+      return removed;
+    });
+  } finally {
+    await close();
   }
 }

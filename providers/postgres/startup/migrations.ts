@@ -319,6 +319,11 @@ create table ${userUsage} (
 ${distributed ? `select create_distributed_table(${pg.escapeLiteral(userUsage)}, 'bucket', colocate_with => ${pg.escapeLiteral(memories)});` : ''}
 `;
 
+const erasure = (names: Names): string => `
+-- The users of the memories that were added, so that erasing one of them finds the key. Keys from before go after 24 hours.
+alter table ${names.onceKeys} add column users text[] not null default '{}';
+`;
+
 /** Append only: never edit a released migration. */
 export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string }[] = [
   { name: 'memories', sql: memories },
@@ -336,6 +341,7 @@ export const MIGRATIONS: readonly { name: string; sql: (names: Names) => string 
   { name: 'conversations', sql: conversations },
   { name: 'embedding usage', sql: embeddingUsage },
   { name: 'user usage', sql: userUsage },
+  { name: 'erasure', sql: erasure },
 ];
 
 /** The version that added the ingestion queue. */

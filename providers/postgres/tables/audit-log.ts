@@ -1,4 +1,4 @@
-import type { AuditAction, AuditLog, Call, StoredEntry } from '#provider';
+import { type AuditAction, type AuditLog, type Call, erasedName, type StoredEntry } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso, toTextArray } from '../values.ts';
 import { type Conditions, conditions, inShard, shardOf, storedBucket, whereWithin } from './conditions.ts';
@@ -67,3 +67,22 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
     );
   },
 });
+
+/** Entries that one statement changes, to keep the locks short. */
+const BATCH = 10_000;
+
+/** Replaces an erased user in entries, but for those of erases (`AuditOptions.erased_users`). Returns their number. */
+export async function hideUser(names: Names, run: Run, user_id: string, call: Call): Promise<number> {
+  const where = conditions(shardOf(names, user_id));
+  const [user, hidden] = [user_id, erasedName(names.secret, user_id)].map(where.bind);
+  const shard = inShard(names);
+  const text = `with hidden as (update ${names.auditLog} set user_id = ${hidden}, scope = null, left_scopes = null
+      where ${shard} and ctid = any(array(select ctid from ${names.auditLog}
+        where ${shard} and user_id = ${user} and action <> 'erase' limit ${BATCH})) returning 1)
+    select count(*)::float8 as count from hidden`;
+  for (let all = 0; ; ) {
+    const [row] = await run(text, where.values, call);
+    all += row?.count as number;
+    if ((row?.count as number) < BATCH) return all;
+  }
+}

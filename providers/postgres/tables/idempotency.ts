@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto';
 import {
   type Call,
+  ERASED_USE,
   IDEMPOTENCY_AHEAD_MS,
   IDEMPOTENCY_TTL_MS,
   type IdempotencyKey,
@@ -10,7 +12,7 @@ import {
   usedBy,
 } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { toIso } from '../values.ts';
+import { toIso, toTextArray } from '../values.ts';
 import type { Conditions } from './conditions.ts';
 import { storedBucket } from './conditions.ts';
 import type { Names } from './names.ts';
@@ -42,19 +44,31 @@ export function claimKey(
   const [{ id, created_at, embedding_model, status }] = memories as [Memory];
   const { caller, key, fingerprint, before } = claim;
   const added = isBatch(claim) ? JSON.stringify(usedBy(claim, memories).added) : null;
-  const row = [caller, key, keyBucket(names, claim), fingerprint, id, created_at, embedding_model, status, added];
+  const users = toTextArray([...new Set(memories.map(({ user_id }) => user_id))]);
+  const row = [
+    caller,
+    key,
+    keyBucket(names, claim),
+    fingerprint,
+    id,
+    created_at,
+    embedding_model,
+    status,
+    added,
+    users,
+  ];
   const unchanged = before ? ` or known.added = ${bind(JSON.stringify(before.added))}::jsonb` : '';
   return `claimed as (
-    insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}) 
+    insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
     ${claim.afterRoom ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from room` : `values (${row.map(bind).join(', ')})`}
     on conflict (${names.distributed ? 'bucket, ' : ''}caller, key) do update set
-      ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}
+      ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}, users = ${before ? 'known.users || ' : ''}excluded.users
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz${unchanged}
     returning memory_id)`;
 }
 
 /** The types of a row, which a `select` does not learn from the table. */
-const USE_TYPES = ['text', 'text', 'int2', 'text', 'text', 'timestamptz', 'text', 'text', 'jsonb'];
+const USE_TYPES = ['text', 'text', 'int2', 'text', 'text', 'timestamptz', 'text', 'text', 'jsonb', 'text[]'];
 
 /** The columns that say what was added. */
 const USE = ['fingerprint', 'memory_id', 'created_at', 'embedding_model', 'status', 'added'];
@@ -66,10 +80,10 @@ const isBatch = ({ key }: IdempotencyKey): boolean => key.includes('\n');
 export const createKeyUse =
   (names: Names, run: Run) =>
   async (key: IdempotencyKey, call: Call): Promise<KeyUse | undefined> => {
-    const values = [key.caller, key.key, ...keyPeriod()];
+    const values = [key.caller, key.key, ...keyPeriod(), ERASED + keyed(names, key.key)];
     const [row] = await run(
       `select fingerprint, memory_id as id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status, added
-       from ${names.onceKeys} where caller = $1 and key = $2${names.distributed ? ' and bucket = $5' : ''}
+       from ${names.onceKeys} where caller = $1 and key in ($2, $5)${names.distributed ? ' and bucket = $6' : ''}
          and created_at > $3 and created_at <= $4`,
       names.distributed ? [...values, keyBucket(names, key)] : values,
       call,
@@ -79,3 +93,40 @@ export const createKeyUse =
     const single = { ...identity, created_at: toIso(created_at as number) } as Identity;
     return { fingerprint: fingerprint as string, added: (added as KeyUse['added'] | null) ?? [single] };
   };
+
+/** What the key of erased memories begins with. No key of a client contains a line feed. */
+const ERASED = 'erased\n';
+
+const salt = ({ secret }: Names): string => Buffer.from(secret).toString('hex');
+const keyed = (names: Names, key: string): string => hash('md5', salt(names) + key);
+
+/**
+ * Keys of requests that added memories of this user. An erased one keeps nothing but a keyed hash of itself, by which a retry is found
+ * and refused: it would add again what was erased. The table has no index on users: each add would pay for it.
+ */
+export const createKeyErasure = (names: Names, run: Run) => ({
+  async erase(user_id: string, call: Call): Promise<number> {
+    const [after] = keyPeriod();
+    // An expired one that was not deleted yet may have the same hash.
+    await run(
+      `delete from ${names.onceKeys} where key like '${ERASED}%' and created_at <= $1::timestamptz`,
+      [after],
+      call,
+    );
+    const rows = await run(
+      `update ${names.onceKeys} set key = $2::text || md5($3::text || key), fingerprint = $4, memory_id = '', embedding_model = null,
+         added = null, users = '{}' where $1 = any(users) returning 1`,
+      [user_id, ERASED, salt(names), ERASED_USE.fingerprint],
+      call,
+    );
+    return rows.length;
+  },
+  async count(user_id: string, call: Call): Promise<number> {
+    const [row] = await run(
+      `select count(*)::float8 as count from ${names.onceKeys} where $1 = any(users)`,
+      [user_id],
+      call,
+    );
+    return row?.count as number;
+  },
+});

@@ -28,6 +28,8 @@ export interface Names {
   /** Whether Citus distributes the tables, so that a statement must name the bucket. */
   readonly distributed: boolean;
   bucketOf(user_id: string): number;
+  /** Of the store: without it, nobody can tell a bucket or a hash of a text from another one. */
+  readonly secret: Uint8Array;
 }
 
 export function toNames(schemaName: string, extensionSchema: string): Names {
@@ -55,6 +57,7 @@ export function toNames(schemaName: string, extensionSchema: string): Names {
     cosineDistance: `operator(${extension}.<=>)`,
     distributed: false,
     bucketOf: () => NO_BUCKET,
+    secret: new Uint8Array(),
   };
 }
 
@@ -106,4 +109,5 @@ export const withBuckets = (names: Names, secret: Uint8Array, distributed: boole
   ...names,
   distributed,
   bucketOf: bucketOf(secret),
+  secret,
 });

@@ -150,7 +150,7 @@ export async function openTables(
     ...(embedder && {
       vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
     }),
-    ...createUserVerbs(names, run, audit !== undefined),
+    ...createUserVerbs(names, run, audit),
     userUsage: limited.userUsage,
     ...createExport(names, run, { model, versions }),
     ...createImport(names, run, { later, audited: audit !== undefined, versions, counted: user_limits === true }),

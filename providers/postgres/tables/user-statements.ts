@@ -1,5 +1,7 @@
 import {
+  type AuditOptions,
   type Call,
+  type Holdings,
   MAX_DAYS,
   MAX_LEFT_SCOPES,
   MAX_PERIODS,
@@ -12,8 +14,9 @@ import {
 } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso, toTextArray } from '../values.ts';
-import { insertChangeEntry } from './audit-log.ts';
+import { hideUser, insertChangeEntry } from './audit-log.ts';
 import { conditions, inShard, inShards, shardOf, storedBucket, whereWithin } from './conditions.ts';
+import { createKeyErasure } from './idempotency.ts';
 import type { Names } from './names.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
@@ -23,12 +26,16 @@ const BATCH = 10_000;
 
 const milliseconds = (sql: string): string => `date_part('epoch', ${sql}) * 1000`;
 
+/** What `Holdings` and the rows of statements count alike. */
+const ROWS = ['memories', 'vectors', 'versions', 'queued'] as const;
+
 /** Lists, counts and erases users. */
 export function createUserVerbs(
   names: Names,
   run: Run,
-  audited: boolean,
-): Required<Pick<Provider, 'users' | 'userStats' | 'erase'>> {
+  audit: AuditOptions | undefined,
+): Required<Pick<Provider, 'users' | 'userStats' | 'erase' | 'holdings'>> {
+  const keys = createKeyErasure(names, run);
   /**
    * The ids of users in the index's order, after one or from one on. Steps from user to user in the index on user and time,
    * so the cost does not depend on the number of their memories.
@@ -107,30 +114,58 @@ export function createUserVerbs(
     },
 
     async erase({ user_id }, call) {
-      for (let erased = 0; ; ) {
+      const removed = { memories: 0, vectors: 0, versions: 0, queued: 0 };
+      for (;;) {
         const where = conditions(shardOf(names, user_id));
         const [user, most] = [where.bind(user_id), where.bind(BATCH)];
         // By id: a row that was changed while this waited for its lock has another ctid.
         const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(
-            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update)) returning scope)`;
+            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update))
+          returning id, scope, ${names.embedding} is not null as has_vector)`;
         // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
         const changed = (bucket: string) => `lists as (select array_agg(scope) as left_scopes from
             (select scope, (row_number() over (order by scope) - 1) / ${MAX_LEFT_SCOPES} as list
              from (select distinct scope from deleted where scope is not null) as scopes) as numbered group by list),
           changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes
-            from (select count(*) from deleted) as d left join lists on true where count > 0 or ${erased === 0})`;
-        const entry = audited
+            from (select count(*) from deleted) as d left join lists on true where count > 0 or ${removed.memories === 0})`;
+        const entry = audit
           ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
           : '';
-        const text = `with ${deleted}${entry} select count(*)::float8 as count from deleted`;
-        const [row] = await run(text, where.values, call);
-        erased += row?.count as number;
-        if ((row?.count as number) < BATCH) {
-          const usage = `delete from ${names.userUsage} where bucket = $1::int2 and user_id = $2`;
-          await run(usage, [storedBucket(names, user_id), user_id], call);
-          return erased;
-        }
+        const [row] = await run(`with ${deleted}${entry} ${countRows('deleted')}`, where.values, call);
+        for (const kind of ROWS) removed[kind] += row?.[kind] as number;
+        if ((row?.memories as number) < BATCH) break;
       }
+      const usage = `delete from ${names.userUsage} where bucket = $1::int2 and user_id = $2 returning 1`;
+      const usage_counts = (await run(usage, [storedBucket(names, user_id), user_id], call)).length;
+      const idempotency_keys = await keys.erase(user_id, call);
+      if (audit?.erased_users !== 'hash') return { ...removed, usage_counts, idempotency_keys };
+      return { ...removed, usage_counts, idempotency_keys, audit_entries: await hideUser(names, run, user_id, call) };
+    },
+
+    async holdings({ user_id }, call) {
+      const where = conditions(shardOf(names, user_id));
+      const mine = `${inShard(names)} and user_id = ${where.bind(user_id)}`;
+      const [[row], idempotency_keys] = await Promise.all([
+        run(
+          `with mine as (select id, ${names.embedding} is not null as has_vector from ${names.memories} where ${mine})
+           ${countRows('mine')}, (select count(*)::float8 from ${names.auditLog} where ${mine}) as audit_entries,
+             (select count(*)::float8 from ${names.userUsage} where ${mine}) as usage_counts,
+             (select count(*)::float8 from ${names.largeUsers} where ${mine}) as large_user_notes`,
+          where.values,
+          call,
+        ),
+        keys.count(user_id, call),
+      ]);
+      return { ...(row as unknown as Holdings), idempotency_keys };
     },
   };
+
+  /** Counts memories of a `with`, and what goes with them by a foreign key: as it was before the statement. */
+  function countRows(memories: string): string {
+    const alike = (table: string, id: string) =>
+      `(select count(*)::float8 from ${table} where ${inShard(names)} and ${id} in (select id from ${memories}))`;
+    return `select (select count(*)::float8 from ${memories}) as memories,
+      (select count(*)::float8 from ${memories} where has_vector) as vectors,
+      ${alike(names.versions, 'id')} as versions, ${alike(names.ingestion, 'memory_id')} as queued`;
+  }
 }
