@@ -78,15 +78,20 @@ export async function useKey(page: Page, key: string): Promise<void> {
   await page.reload();
 }
 
-/** Color schemes and widths in pixels in which every page is checked. */
+/** Color schemes and widths in pixels in which every page is checked; 320 is that of WCAG's reflow. */
 export const LOOKS = [
   ['light', 1280],
   ['dark', 1280],
-  ['dark', 360],
+  ['dark', 320],
   ['light', 2560],
 ] as const;
 
-/** WCAG 2.2 AA as far as axe can tell, and nothing beyond the side of the window. `what` is shown in a failure. */
+/** The width of a window of 1,280 pixels at 200 % zoom. */
+const ZOOMED = 640;
+
+/**
+ * WCAG 2.2 AA as far as axe can tell, and nothing beyond the side of the window, zoomed too. `what` is shown in a failure.
+ */
 export async function expectAccessible(page: Page, what: string): Promise<void> {
   const { violations } = await new AxeBuilder({ page })
     .withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
@@ -95,8 +100,14 @@ export async function expectAccessible(page: Page, what: string): Promise<void> 
     violations.map(({ id, nodes }) => [id, nodes[0]?.html]),
     what,
   ).toEqual([]);
-  const width = page.viewportSize()?.width ?? 0;
-  expect(await page.evaluate('document.documentElement.scrollWidth'), what).toBeLessThanOrEqual(width);
+  const { width, height } = page.viewportSize() ?? { width: 0, height: 0 };
+  const fits = async (wide: number) =>
+    expect(await page.evaluate('document.documentElement.scrollWidth'), `${what} at ${wide}`).toBeLessThanOrEqual(wide);
+  await fits(width);
+  if (width !== 2 * ZOOMED) return;
+  await page.setViewportSize({ width: ZOOMED, height: height / 2 });
+  await fits(ZOOMED);
+  await page.setViewportSize({ width, height });
 }
 
 /** `TEST_SCREENSHOTS=1` renews the pictures of docs/console.md. */

@@ -67,7 +67,7 @@ describe.skipIf(!hasChromium)('the map of the console', () => {
 
   it.each([
     ['light', 1280],
-    ['dark', 360],
+    ['dark', 320],
   ] as const)('is accessible and fits, %s at %d pixels', async (colorScheme, width) => {
     const { page } = await openMap('', ana('green tea', 'black coffee', 'a bicycle'));
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });

