@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vite';
 
-// Tests set it otherwise, and Vite would build what is for development: 15 % larger, and not what users get.
-process.env.NODE_ENV = 'production';
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
 
 // Of a build that a test starts it is "test", which would put in Preact's code for development.

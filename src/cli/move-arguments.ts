@@ -5,7 +5,16 @@ import { TRANSCRIPT_FORMATS, type TranscriptFormatName } from '../move/transcrip
 import { COMMON_OPTIONS, COMMON_USAGE } from './arguments.ts';
 import { Mistake } from './terminal.ts';
 
-export type MoveCommand = 'export' | 'import' | 'migrate' | 'verify' | 'freeze' | 'unfreeze' | 'rollback' | 'retention' | 'person';
+export type MoveCommand =
+  | 'export'
+  | 'import'
+  | 'migrate'
+  | 'verify'
+  | 'freeze'
+  | 'unfreeze'
+  | 'rollback'
+  | 'retention'
+  | 'person';
 
 const STORES = `A STORE is
   config              the configured one of this machine (the embedded Postgres

@@ -1,11 +1,4 @@
-import {
-  backgroundCall,
-  type Call,
-  type EmbeddingUsage,
-  type Log,
-  type UsageQuery,
-  type UsageStore,
-} from '#contract';
+import { backgroundCall, type Call, type EmbeddingUsage, type Log, type UsageQuery, type UsageStore } from '#contract';
 import { createTally } from '#toolbox';
 
 /*

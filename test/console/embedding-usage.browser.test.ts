@@ -49,9 +49,7 @@ describe.skipIf(!hasChromium)('what embedding costs', () => {
 
   it('[Decision 63] is drawn in texts where tokens are unknown', async () => {
     const { page } = await openWith([{ app: 'editor', texts: 2, tokens: null, requests: 1 }]);
-    await expect
-      .poll(() => page.locator('main').textContent())
-      .toMatch(/texts of 30 days, UTC: 2.*unknown/);
+    await expect.poll(() => page.locator('main').textContent()).toMatch(/texts of 30 days, UTC: 2.*unknown/);
   });
 
   it('[Decision 63] is absent for a key without admin:*', async () => {

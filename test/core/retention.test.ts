@@ -103,7 +103,11 @@ describe.each([true, false])(
 
 it('[Decision 60] a pass goes page by page over all memories', async () => {
   const { store, left } = await open(undefined, 450);
-  expect(await passOn(store)).toMatchObject({ looked: 450, deleted: 450, pages: expect.toSatisfy((pages) => pages >= 3) });
+  expect(await passOn(store)).toMatchObject({
+    looked: 450,
+    deleted: 450,
+    pages: expect.toSatisfy((pages) => pages >= 3),
+  });
   expect(await left()).toEqual([]);
 });
 

@@ -18,7 +18,12 @@ it('[Decision 60] counts by user, scope and rule in a dry run, and deletes just 
   };
   const gateway = await startGateway({ env });
   const memories = Array.from({ length: MEMORIES }, (_, n) => ({
-    ...{ id: `m-${n}`, user_id: n < 4 ? 'ana\u001b' : 'ben', content: `note ${n}`, created_at: daysAgo(n < 8 ? 60 : 1) },
+    ...{
+      id: `m-${n}`,
+      user_id: n < 4 ? 'ana\u001b' : 'ben',
+      content: `note ${n}`,
+      created_at: daysAgo(n < 8 ? 60 : 1),
+    },
     ...(n % 2 === 0 && { scope: n < 4 ? 'chat/a' : 'chat/b' }),
     ...(n === 2 && { tags: ['keep'] }),
   }));

@@ -9,9 +9,7 @@ import { prepareEmptyPostgres } from './empty-postgres.ts';
  * Files in `TEST_RUN_FOLDER` are removed after the last test.
  */
 export default async function prepare(): Promise<() => void> {
-  // As it is built for use: Vitest's `test` would make Vite add what only developers need to the console.
-  const env = { ...process.env, NODE_ENV: 'production' };
-  execFileSync('npm', ['run', '--silent', 'prestart'], { stdio: 'inherit', env });
+  execFileSync('npm', ['run', '--silent', 'prestart'], { stdio: 'inherit' });
   await prepareEmptyPostgres();
   const folder = mkdtempSync(join(tmpdir(), 'omp-run-'));
   process.env.TEST_RUN_FOLDER = folder;
