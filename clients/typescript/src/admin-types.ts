@@ -1,4 +1,4 @@
-/** API keys and webhooks, which callers with the grant `admin:*` manage. */
+/** API keys, webhooks and what embedding costs, which callers with the grant `admin:*` manage. */
 
 export interface NewKey {
   /** Unique, also among revoked keys. */
@@ -89,4 +89,37 @@ export interface Webhook {
 export interface WebhookWithSecret extends Webhook {
   /** `whsec_…`. No other answer has it. */
   secret: string;
+}
+
+export interface EmbeddingUsageQuery {
+  /** First and last day, UTC, `YYYY-MM-DD`; default: the last 30 days. */
+  since?: string;
+  until?: string;
+}
+
+export interface EmbeddingUsageTotals {
+  texts: number;
+  /** Null: unknown, because the service did not report all. */
+  tokens: number | null;
+  /** With retries and failures. */
+  requests: number;
+}
+
+/** What one caller used on one day. */
+export interface EmbeddingUsageRow extends EmbeddingUsageTotals {
+  day: string;
+  /** Name of the key or subject of the token; null: anonymous, or the gateway itself. */
+  app: string | null;
+  model: string;
+}
+
+/** What embedding costs. */
+export interface EmbeddingUsage {
+  since: string;
+  until: string;
+  /** What was used before is not known; null: all is stored. */
+  counted_since: string | null;
+  /** Newest day first. */
+  items: EmbeddingUsageRow[];
+  totals: EmbeddingUsageTotals;
 }

@@ -4,6 +4,9 @@
  */
 
 export type * from './admin-types.ts';
+export type * from './capability-types.ts';
+
+import type { Verb } from './capability-types.ts';
 
 /** Custom keys begin with `x-`; the gateway stores and returns them. */
 export interface Extensions {
@@ -261,8 +264,6 @@ export interface AuditQuery {
   cursor?: string;
 }
 
-export type Verb = 'add' | 'search' | 'get' | 'update' | 'delete' | 'list' | 'context' | 'audit';
-
 /** What an entry of the audit log may record. */
 export type Action =
   | Verb
@@ -399,122 +400,6 @@ export interface BatchError {
   message: string;
   type: string;
   provider?: string;
-}
-
-export interface Capabilities {
-  omp_version: string;
-  /** Name of the backend. */
-  provider: string;
-  verbs: Verb[];
-  /** What makes the vectors; null: there are none. */
-  embedding?: { model: string; dimensions: number } | null;
-  /** Since when the store takes no changes, because it is being moved; null: it takes them. */
-  frozen?: { since: string } | null;
-  features: {
-    vector_search: boolean;
-    keyword_search: boolean;
-    graph_queries: boolean;
-    temporal: boolean;
-    temporal_search?: boolean;
-    scopes: 'native' | 'tags' | 'none';
-    max_content_length: number | null;
-    supports_audit: boolean;
-    supports_supersession: boolean;
-    idempotency?: boolean;
-    tags?: boolean;
-    consistency_tokens?: boolean;
-    batch?: boolean;
-    etags?: boolean;
-    origins?: boolean;
-    neighbours?: boolean;
-    versions?: boolean;
-    users?: boolean;
-    stats?: boolean;
-    map?: boolean;
-    erase?: boolean;
-    rollback?: boolean;
-    person_file?: boolean;
-    retention?: boolean;
-    export?: boolean;
-    import?: boolean;
-    changes?: boolean;
-    keys?: boolean;
-    embedding_usage?: boolean;
-    webhooks?: boolean;
-    freeze?: boolean;
-    explain?: boolean;
-    multi_user?: boolean;
-    current?: boolean;
-    distinct?: boolean;
-    similar?: boolean;
-  };
-  limits?: {
-    rate_limit_per_minute: number | null;
-    max_search_results: number | null;
-    max_batch_size?: number;
-    /** Least score of a memory that says nearly the same. */
-    similar_score?: number | null;
-  };
-  /** Stores that are mounted at scopes; the rest is about the root store. */
-  'x-stores'?: MountedStore[];
-}
-
-/** A store of a gateway with several. */
-export interface MountedStore extends Pick<Capabilities, 'provider' | 'verbs' | 'embedding' | 'features' | 'limits'> {
-  /** The ids of its memories begin with `~name~`. */
-  name: string;
-  /** Its memories have this scope, or one below. */
-  mount: string;
-}
-
-/** Null: the store is not frozen, or was not. */
-export interface Freeze {
-  since: string | null;
-  /** The name of the key. */
-  by: string | null;
-}
-
-export interface FreezeState extends Freeze {
-  /** For how many seconds an open transaction has held back the feed of changes; 0: none does. */
-  feed_held_seconds: number;
-}
-
-export interface EmbeddingUsageQuery {
-  /** First and last day, UTC, `YYYY-MM-DD`; default: the last 30 days. */
-  since?: string;
-  until?: string;
-}
-
-export interface EmbeddingUsageTotals {
-  texts: number;
-  /** Null: unknown, because the service did not report all. */
-  tokens: number | null;
-  /** With retries and failures. */
-  requests: number;
-}
-
-/** What one caller used on one day. */
-export interface EmbeddingUsageRow extends EmbeddingUsageTotals {
-  day: string;
-  /** Name of the key or subject of the token; null: anonymous, or the gateway itself. */
-  app: string | null;
-  model: string;
-}
-
-/** What embedding costs. */
-export interface EmbeddingUsage {
-  since: string;
-  until: string;
-  /** What was used before is not known; null: all is stored. */
-  counted_since: string | null;
-  /** Newest day first. */
-  items: EmbeddingUsageRow[];
-  totals: EmbeddingUsageTotals;
-}
-
-export interface Health {
-  status: 'ok';
-  provider: string;
 }
 
 export interface UsersQuery {
