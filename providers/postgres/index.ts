@@ -50,5 +50,6 @@ export default defineProvider({
   reembed: async (options, context, request) =>
     (await import('./commands/reembed.ts')).reembed(options, context, request),
   backup: async (options, context, file) => (await import('./commands/backup.ts')).backup(options, context, file),
-  restore: async (options, context, file) => (await import('./commands/backup.ts')).restore(options, context, file),
+  restore: async (options, context, file, without) =>
+    (await import('./commands/backup.ts')).restore(options, context, file, without),
 });

@@ -60,11 +60,6 @@ describe('lists', () => {
     ['OMP_AUDIT_ERASED_USERS', ['keep', 'hash'], ['no']],
     ['OMP_RATE_LIMIT_PER_MINUTE', ['1'], ['0']],
     ['OMP_USER_LIMIT_MEMORIES', ['0', '5000'], ['-1', '1.5']],
-    [
-      'OMP_USER_LIMIT_OVERRIDES',
-      ['[{"users":"org-*","memories":null}]'],
-      ['[{"memories":1}]', '[{"keys":"a"}]', '[{"users":"a","bytes":-1}]', '[{"user":"a","bytes":1}]'],
-    ],
     ['OMP_AUTH_FAILURES_PER_MINUTE', ['0'], ['-1']],
     ['OMP_RATE_LIMIT_STORE', ['memory'], ['files']],
   ])('%s can be each of %j, none of %j', (name, valid, invalid) => {
@@ -72,6 +67,13 @@ describe('lists', () => {
     for (const value of invalid)
       expect(mistakesOf({ env: { [name]: value } })).toEqual([expect.stringMatching(`^${name} must be `)]);
   });
+});
+
+it('[Decision 59] overrides of limits name users or keys, and set a limit', () => {
+  const overrides = (value: unknown) => mistakesOf({ env: { OMP_USER_LIMIT_OVERRIDES: JSON.stringify(value) } });
+  expect(overrides([{ users: 'org-*', memories: null }])).toEqual([]);
+  for (const wrong of [{ memories: 1 }, { keys: 'a' }, { users: 'a', bytes: -1 }, { user: 'a', bytes: 1 }])
+    expect(overrides([wrong])[0]).toMatch(/^OMP_USER_LIMIT_OVERRIDES: entry 1/);
 });
 
 describe('[Decision 13] keys', () => {
@@ -251,5 +253,6 @@ it('entries of an audit log that is off have no retention', () => {
   expect(load({ env: { OMP_AUDIT: 'writes', OMP_AUDIT_RETENTION_DAYS: '1' } }).config.audit).toEqual({
     record: 'writes',
     retention_days: 1,
+    erased_users: 'keep',
   });
 });
