@@ -63,7 +63,7 @@ describe('a schema of version 1', () => {
       await first.close();
       const { auditLog, logStarts, onceKeys, apiKeys, rateLimits, webhooks, ingestion, migrations } = store.names;
       await store.sql(
-        `drop table ${auditLog}, ${logStarts}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${webhooks}, ${ingestion}, ${store.names.versions}; delete from ${migrations} where version > 1;
+        `drop table ${auditLog}, ${logStarts}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${webhooks}, ${ingestion}, ${store.names.versions}, ${store.names.embeddingUsage}, ${store.names.userUsage}; delete from ${migrations} where version > 1;
          alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column, drop bucket_secret, drop log_origin, drop log_base;
          alter table ${store.names.memories} drop bucket, drop version; alter table ${store.names.largeUsers} drop bucket;
          drop index ${store.names.schema}.memories_user_tags, ${store.names.schema}.memories_valid_to, ${store.names.schema}.memories_conversation; create index memories_tags on ${store.names.memories} using gin (tags)`,
@@ -84,6 +84,9 @@ describe('a schema of version 1', () => {
         { version: 11, name: 'versions' },
         { version: 12, name: 'origins' },
         { version: 13, name: 'conversations' },
+        { version: 14, name: 'embedding usage' },
+        { version: 15, name: 'user usage' },
+        { version: 16, name: 'erasure' },
       ]);
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
