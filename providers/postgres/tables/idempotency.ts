@@ -80,14 +80,16 @@ const isBatch = ({ key }: IdempotencyKey): boolean => key.includes('\n');
 export const createKeyUse =
   (names: Names, run: Run) =>
   async (key: IdempotencyKey, call: Call): Promise<KeyUse | undefined> => {
-    const values = [key.caller, key.key, ...keyPeriod(), ERASED + keyed(names, key.key)];
-    const [row] = await run(
+    const values = [key.caller, key.key, ERASED + keyed(names, key.key)];
+    const rows = await run(
       `select fingerprint, memory_id as id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status, added
-       from ${names.onceKeys} where caller = $1 and key in ($2, $5)${names.distributed ? ' and bucket = $6' : ''}
-         and created_at > $3 and created_at <= $4`,
+       from ${names.onceKeys} where caller = $1 and key in ($2, $3)${names.distributed ? ' and bucket = $4' : ''}`,
       names.distributed ? [...values, keyBucket(names, key)] : values,
       call,
     );
+    // Compared here: with these conditions the planner would read all keys of the period.
+    const [after, until] = keyPeriod().map(Date.parse) as [number, number];
+    const row = rows.find(({ created_at: at }) => (at as number) > after && (at as number) <= until);
     if (!row) return undefined;
     const { fingerprint, added, created_at, ...identity } = row;
     const single = { ...identity, created_at: toIso(created_at as number) } as Identity;
