@@ -368,10 +368,10 @@ describe('a dry run', () => {
     await addMemories(gateway, 0, 3);
     await gateway.close();
     const { schema, memories, versions, largeUsers, auditLog, store, ingestion, onceKeys, apiKeys } = subject.names;
-    const { migrations, logStarts, webhooks } = subject.names;
+    const { migrations, logStarts, webhooks, embeddingUsage, userUsage } = subject.names;
     await subject.sql(
       `delete from ${migrations} where version > 2; drop index ${schema}.memories_user_tags, ${schema}.memories_valid_to, ${schema}.memories_conversation;
-       drop table ${ingestion}, ${logStarts}, ${webhooks}, ${versions}; alter table ${apiKeys} drop untrusted; alter table ${onceKeys} drop status, drop bucket, drop added;
+       drop table ${ingestion}, ${logStarts}, ${webhooks}, ${versions}, ${embeddingUsage}, ${userUsage}; alter table ${apiKeys} drop untrusted; alter table ${onceKeys} drop status, drop bucket, drop added, drop users;
        alter table ${memories} drop bucket, drop version; alter table ${largeUsers} drop bucket; alter table ${auditLog} drop bucket, drop node, drop xid, drop left_scopes;
        alter table ${store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column, drop bucket_secret,
          drop log_origin, drop log_base`,

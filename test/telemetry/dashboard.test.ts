@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { embeddingsServer } from '../embedding/embeddings-server.ts';
 import { dataFolder, startMeasuredGateway } from '../process/gateway.ts';
 import { freshUser } from '../support/subject.ts';
 
@@ -58,13 +59,17 @@ const groupsIn = (expr: string): string[] =>
 
 describe('with the metrics of a gateway that has all of them', () => {
   const measured = once(async () => {
+    const service = await embeddingsServer();
     // Another embedder than that of the root store.
-    const notes = { mount: 'notes', data_dir: await dataFolder(), ingestion: 'async', embedding: { workers: 2 } };
+    const embedding = { kind: 'openai', model: 'm', base_url: service.base_url };
+    const notes = { mount: 'notes', data_dir: await dataFolder(), ingestion: 'async', embedding };
     const gateway = await startMeasuredGateway({
       OMP_SEARCH_MODE: 'hybrid',
       OMP_INGESTION: 'async',
       OMP_STORES: JSON.stringify({ notes }),
       OMP_WEBHOOK_SECRET: 'x'.repeat(32),
+      OMP_USER_LIMIT_MEMORIES: '1000',
+      OMP_RETENTION: JSON.stringify([{ days: 30 }]),
     });
     const user_id = freshUser();
     await gateway.client.add({ user_id, content: 'tea, no sugar' });
@@ -78,6 +83,7 @@ describe('with the metrics of a gateway that has all of them', () => {
     }
     const own = [...(await gateway.text()).matchAll(/^# TYPE (omp_\w+) /gm)].map(([, name = '']) => name);
     await gateway.stop();
+    await service.close();
     return { samples, known, own };
   });
 
