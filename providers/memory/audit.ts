@@ -44,7 +44,9 @@ export function createAuditLog({ retention_days }: AuditOptions): MemoryAuditLog
           entries.filter(({ action }) => action === 'erase'),
         );
         const earlier = bucket.get(name) ?? [];
-        bucket.set(name, [...earlier, ...hidden.map((entry) => ({ ...entry, user_id: name, scope: null }))]);
+        const nameOf = (app: string | null) => (app === user_id ? name : app);
+        const renamed = hidden.map((entry) => ({ ...entry, app: nameOf(entry.app), user_id: name, scope: null }));
+        bucket.set(name, [...earlier, ...renamed]);
         count += hidden.length;
       }
       return count;

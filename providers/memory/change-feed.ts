@@ -68,7 +68,13 @@ export function createChangeFeed({ retention_days }: AuditOptions): MemoryChange
     hide(user_id, name) {
       kept = kept.map((change) =>
         change.user_id === user_id && change.action !== 'erase'
-          ? { ...change, user_id: name, scope: null, left_scopes: [] }
+          ? {
+              ...change,
+              caller: change.caller === user_id ? name : change.caller,
+              user_id: name,
+              scope: null,
+              left_scopes: [],
+            }
           : change,
       );
     },

@@ -219,6 +219,8 @@ export interface ReadShares {
   ): Promise<Result>;
   /** A read that takes the whole share of its caller, so one runs at a time. The result gives half of the share back. */
   alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
+  /** Waits for its place among the large results: for what reads little at a time, but without end. */
+  turn(): Promise<void>;
 }
 
 /** Maximum bytes of the records in one response (`recordBytes`); a single record may be larger. */
@@ -344,6 +346,7 @@ export function createReadShares(stores = 1): ReadShares {
       reserve(share, MAX_ANSWER_BYTES - SHARE_BYTES, call);
       return result;
     },
+    turn: () => afterOthers(BYTES_PER_TURN),
   };
 }
 

@@ -32,7 +32,7 @@ export const untrustedDenied = () =>
  * A trusted change of the content removes the mark; but a restore or a rollback gives a memory the mark of the version that it brings
  * back, so their patches say it (`UNTRUSTED`: true or null).
  *
- * Changes carry the limits of users (Decision 59); those of a rollback, which is for operators, only count.
+ * Changes carry the limits of users (Decision 59); those of a rollback by an operator, who may access every user, only count.
  */
 export function stamped(
   store: Store,
@@ -40,9 +40,9 @@ export function stamped(
   way: Pick<Origin, 'via' | 'version'>,
   userLimits?: UserLimitRules,
 ): Store {
-  const { app, untrusted = false } = principal;
+  const { app, users, untrusted = false } = principal;
   const { via } = way;
-  const limits = userLimits && (via === 'rollback' ? () => NO_LIMITS : userLimits.of(principal));
+  const limits = userLimits && (via === 'rollback' && users === null ? () => NO_LIMITS : userLimits.of(principal));
   const noted = <Result>(change: Promise<Result>): Promise<Result> =>
     userLimits
       ? change.catch((error) => {

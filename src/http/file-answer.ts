@@ -14,6 +14,7 @@ export function fileAnswer(c: Context<Env>, { name, pages }: FileAnswer): Respon
     try {
       for await (const page of pages) {
         yield encoder.encode(page.map((line) => `${JSON.stringify(line)}\n`).join(''));
+        call.partTaken = true;
         // It may take as long as its client likes.
         await call.reauthenticate?.();
       }

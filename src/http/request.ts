@@ -96,7 +96,9 @@ export function callMiddleware({
     let renewals: number | undefined;
     const deadline = setTimeout(() => {
       // A stream has no deadline as long as its client reads.
-      if (call.isIdle || (call.isStream && outgoing?.writableLength === 0)) renewals = undefined;
+      const reads = call.isStream && (call.partTaken || outgoing?.writableLength === 0);
+      call.partTaken = false;
+      if (call.isIdle || reads) renewals = undefined;
       else if (!answered) call.abort(incoming?.complete === false ? bodyTooSlow() : tooSlow());
       else if (outgoing) {
         renewals ??= Math.max(1, Math.ceil(outgoing.writableLength / BYTES_PER_DEADLINE));
@@ -135,8 +137,10 @@ class RequestCall extends Call {
   /** For how long the request has waited for events, in milliseconds. */
   idleMs = 0;
   isIdle = false;
-  /** Whether the answer is a stream of events, which ends with the client. */
+  /** Whether the answer is a stream: of events, which ends with the client, or a file. */
   isStream = false;
+  /** Whether the client has taken a part of the stream since the deadline last passed. */
+  partTaken = false;
   /** Rejects unless the credential of the caller is valid now. Set by `authenticate`. */
   reauthenticate: (() => Promise<unknown>) | undefined = undefined;
 

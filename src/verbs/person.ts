@@ -188,8 +188,9 @@ class PersonFile {
     this.#pending.push({ type: 'not_kept', what, why });
   }
 
-  /** One read of a store, with the deadline of a request. */
+  /** One read of a store, with the deadline of a request. Many files take turns, so that other requests have theirs. */
   async #read<Result>(part: StorePart, work: (call: Call) => Promise<Result>): Promise<Result> {
+    await this.#access.shares.turn();
     const ask = async (call: Call): Promise<Result> => {
       let failure: OmpError | undefined;
       // The file names an optional store that fails, not its header.

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
-import { OmpError } from '#contract';
+import { backgroundCall, OmpError } from '#contract';
 import { ANONYMOUS } from '../../src/core/grants.ts';
+import { stamped } from '../../src/core/stamping.ts';
 import { createUserLimits } from '../../src/core/user-limits.ts';
+import type { Store } from '../../src/core/with-embedder.ts';
 
 const LIMITS = { memories: 10, bytes: null, adds_per_day: 5 };
 const limits = createUserLimits({
@@ -32,4 +34,20 @@ it('[Decision 59] counts rejections by limit, and no other outcome', () => {
   rejected(new OmpError('payload_too_large', 'too long'));
   rejected(undefined);
   expect(rejections()).toEqual({ memories: 0, bytes: 1, adds_per_day: 0 });
+});
+
+it.each([
+  ['rollback', null, null],
+  // Otherwise a user would shorten contents, add others, and bring the long ones back.
+  ['rollback', ['ana'], 10],
+  ['restore', null, 10],
+] as const)('[Decision 59] a %s of a key for the users %j has the limit %j', async (via, users, memories) => {
+  let given: unknown;
+  const update: Store['update'] = async (request) => {
+    given = request.limits?.('ana').memories;
+    return undefined;
+  };
+  const store = stamped({ update } as Store, { ...ANONYMOUS, users }, { via, version: 1 }, limits);
+  await store.update?.({ ref: { id: 'mem_1', users, within: null }, patch: {} }, backgroundCall('test'));
+  expect(given).toBe(memories);
 });

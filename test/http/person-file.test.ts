@@ -1,7 +1,10 @@
+import { EventEmitter } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Call, type ExportPart, type Memory, OmpError, type Provider } from '#contract';
 import { ANONYMOUS, OPEN } from '../../src/core/grants.ts';
 import { eventually } from '../support/eventually.ts';
+import { APP_LIMITS } from '../support/gateway.ts';
+import { holdTimers } from '../support/hold-timers.ts';
 import { serverForTest } from '../support/server.ts';
 import { openSubject } from '../support/subject.ts';
 
@@ -70,6 +73,47 @@ describe('[Decision 61] a file is sent while it is read', () => {
     leaving.abort();
     await eventually(() => expect(left).toBe(true));
     expect(asked.pages).toBe(4);
+  });
+
+  it('without a deadline while the client takes pages, however slowly; one that takes none is disconnected', async () => {
+    const deadlines = holdTimers(APP_LIMITS.request_timeout_ms);
+    const { alter } = paged(10);
+    const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword', alter });
+    onTestFinished(subject.close);
+    // The response of a client that always has something left to read.
+    const outgoing = Object.assign(new EventEmitter(), { writableLength: 100_000, destroyed: 0, destroy: () => {} });
+    outgoing.destroy = () => outgoing.destroyed++;
+    const { body } = await subject.app.request('/users/u/file', {}, { outgoing } as never);
+    const reader = (body as ReadableStream).getReader();
+    for (let page = 0; page < 10; page++) {
+      await reader.read();
+      deadlines.pass();
+    }
+    expect(outgoing.destroyed).toBe(0);
+    deadlines.pass();
+    deadlines.pass();
+    expect(outgoing.destroyed).toBe(1);
+    await reader.cancel();
+    outgoing.emit('close');
+  });
+
+  it('many files at once leave the turns of the event loop to other requests: one page in each', async () => {
+    let turn = 0;
+    let counting = true;
+    const count = () => {
+      turn++;
+      if (counting) setImmediate(count);
+    };
+    const inTurn = new Map<number, number>();
+    const { alter } = paged(5, () => inTurn.set(turn, (inTurn.get(turn) ?? 0) + 1));
+    const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword', alter });
+    onTestFinished(subject.close);
+    count();
+    const files = Array.from({ length: 20 }, async () => (await subject.app.request('/users/u/file', {}, {})).text());
+    await Promise.all(files);
+    counting = false;
+    expect([...inTurn.values()].reduce((sum, pages) => sum + pages, 0)).toBe(100);
+    expect(Math.max(...inTurn.values())).toBeLessThanOrEqual(2);
   });
 
   it('each read has the deadline of a request, and the file says what it lacks then', async () => {

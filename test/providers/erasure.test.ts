@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder } from '#contract';
+import { ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
 import { openStore } from '../postgres/store.ts';
 import { expectError } from '../support/expect-error.ts';
 import { RECORDED } from '../support/gateway.ts';
@@ -24,12 +25,17 @@ function heldEmbedder() {
 
 type Erased = 'keep' | 'hash';
 
+/** The user has a token, whose subject is the id of the user. */
+const authenticator: Authenticator = {
+  authenticate: async () => ({ ...ANONYMOUS, id: 'token:x', app: 'the-user' }),
+};
+
 interface Opened {
   readonly subject: Subject;
   /** Everything that is stored, one text for each row. */
   rows(): Promise<string[]>;
   /** The rows of the audit log, which names users and scopes. */
-  log?(): Promise<{ user_id: string; action: string; scope: string | null }[]>;
+  log?(): Promise<{ user_id: string; app: string; action: string; scope: string | null }[]>;
 }
 
 async function postgres(erased_users: Erased): Promise<Opened> {
@@ -38,7 +44,7 @@ async function postgres(erased_users: Erased): Promise<Opened> {
   const { release, embedder } = heldEmbedder();
   const options = { ...(SERVER_URL ? SERVER_OPTIONS : {}), url: store.url, schema: store.schema, ingestion: 'async' };
   const audit = { ...RECORDED, erased_users };
-  const subject = await openSubject({ provider: 'postgres', options, embedder, audit });
+  const subject = await openSubject({ provider: 'postgres', options, embedder, audit, authenticator });
   onTestFinished(async () => {
     release();
     await subject.close();
@@ -56,12 +62,13 @@ async function postgres(erased_users: Erased): Promise<Opened> {
           rows.push(...(await store.sql<{ text: string }>(`select t::text as text from ${name} t`)).map((r) => r.text));
       return rows;
     },
-    log: () => store.sql(`select user_id, action, scope from ${store.names.auditLog} where user_id is not null`),
+    log: () => store.sql(`select user_id, app, action, scope from ${store.names.auditLog} where user_id is not null`),
   };
 }
 
 async function memory(erased_users: Erased): Promise<Opened> {
-  const subject = await openSubject({ provider: 'memory', options: {}, audit: { ...RECORDED, erased_users } });
+  const audit = { ...RECORDED, erased_users };
+  const subject = await openSubject({ provider: 'memory', options: {}, audit, authenticator });
   onTestFinished(subject.close);
   return { subject, rows: async () => exported(subject) };
 }
@@ -153,6 +160,7 @@ describe.each(STORES)('%s', (_, open) => {
         const hashed = entries.filter((row) => row.user_id.startsWith('erased:'));
         expect(hashed).toHaveLength(receipt.stores[0]?.removed.audit_entries as number);
         expect(new Set(hashed.map((row) => `${row.user_id} ${row.scope}`)).size).toBe(1);
+        expect(hashed.filter((row) => row.app !== row.user_id)).toEqual([]);
       }
 
       const { removed, left } = receipt.stores[0] as (typeof receipt.stores)[number];
@@ -183,6 +191,12 @@ describe.each(STORES)('%s', (_, open) => {
           ]);
           const { changes } = await client.changes();
           expect(changes.filter((change) => change.user_id === user_id).map(({ action }) => action)).toEqual(['erase']);
+          const hidden = changes.filter((change) => change.user_id.startsWith('erased:'));
+          expect(hidden.length).toBeGreaterThan(0);
+          expect(hidden.filter((change) => change.caller !== change.user_id)).toEqual([]);
+          const name = hidden[0]?.user_id as string;
+          const ofName = await client.audit({ user_id: name, limit: 100 });
+          expect(new Set(ofName.map(({ app, action }) => (action === 'audit' ? name : app)))).toEqual(new Set([name]));
         }
       }
     },

@@ -71,12 +71,16 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
 /** Entries that one statement changes, to keep the locks short. */
 const BATCH = 10_000;
 
-/** Replaces an erased user in entries, but for those of erases (`AuditOptions.erased_users`). Returns their number. */
+/**
+ * Replaces an erased user in entries, but for those of erases (`AuditOptions.erased_users`), also as the caller: the subject of a token may be
+ * the id of its user. Returns their number.
+ */
 export async function hideUser(names: Names, run: Run, user_id: string, call: Call): Promise<number> {
   const where = conditions(shardOf(names, user_id));
   const [user, hidden] = [user_id, erasedName(names.secret, user_id)].map(where.bind);
   const shard = inShard(names);
-  const text = `with hidden as (update ${names.auditLog} set user_id = ${hidden}, scope = null, left_scopes = null
+  const text = `with hidden as (update ${names.auditLog} set user_id = ${hidden}, scope = null, left_scopes = null,
+        app = case when app = ${user} then ${hidden} else app end
       where ${shard} and ctid = any(array(select ctid from ${names.auditLog}
         where ${shard} and user_id = ${user} and action <> 'erase' limit ${BATCH})) returning 1)
     select count(*)::float8 as count from hidden`;
