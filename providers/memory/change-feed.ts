@@ -10,8 +10,8 @@ import {
 
 export interface MemoryChangeFeed {
   note(entry: AuditEntry): void;
-  /** Replaces an erased user in the changes, but for those of erases. */
-  hide(user_id: string, name: string): void;
+  /** Replaces an erased user in the changes, but for those of erases. Returns the scopes that they named. */
+  hide(user_id: string, name: string): Set<string>;
   readonly changes: NonNullable<Provider['changes']>;
 }
 
@@ -66,17 +66,14 @@ export function createChangeFeed({ retention_days }: AuditOptions): MemoryChange
       });
     },
     hide(user_id, name) {
-      kept = kept.map((change) =>
-        change.user_id === user_id && change.action !== 'erase'
-          ? {
-              ...change,
-              caller: change.caller === user_id ? name : change.caller,
-              user_id: name,
-              scope: null,
-              left_scopes: [],
-            }
-          : change,
-      );
+      const scopes = new Set<string>();
+      kept = kept.map((change) => {
+        if (change.user_id !== user_id || change.action === 'erase') return change;
+        for (const scope of [change.scope ?? [], change.left_scopes].flat()) scopes.add(scope);
+        const caller = change.caller === user_id ? name : change.caller;
+        return { ...change, caller, user_id: name, scope: null, left_scopes: [] };
+      });
+      return scopes;
     },
     async changes({ after, limit, ...filter }) {
       evict();

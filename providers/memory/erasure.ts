@@ -47,11 +47,12 @@ export function createErasure(stored: Stored): Required<Pick<Provider, 'erase' |
         if (entry.memory.scope !== null) left.add(entry.memory.scope);
       }
       users.delete(user_id);
+      const name = audit?.erased_users === 'hash' ? erasedName(secret, user_id) : undefined;
+      // Who follows only a scope that the hidden changes named has to learn of the erase too.
+      for (const scope of (name && feed?.hide(user_id, name)) ?? []) left.add(scope);
+      const hidden = name && log && { audit_entries: log.hide(user_id, name) };
       for (const one of erasedFrom(user_id, left)) note(changeEntry('erase', one, call));
-      if (audit?.erased_users !== 'hash' || !log) return removed;
-      const name = erasedName(secret, user_id);
-      feed?.hide(user_id, name);
-      return { ...removed, audit_entries: log.hide(user_id, name) };
+      return { ...removed, ...hidden };
     },
     holdings: async ({ user_id }) => ({
       ...held(user_id),

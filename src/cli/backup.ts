@@ -71,7 +71,8 @@ const MAX_USERS_BYTES = 64 * 1024 * 1024;
 async function usersIn(file: string): Promise<string[]> {
   const { size } = await stat(file);
   if (size > MAX_USERS_BYTES) throw new Mistake(`${file} is larger than 64 MB`);
-  const lines = (await readFile(file, 'utf8')).split(/\r?\n/);
+  // A byte order mark, as editors on Windows write it, is no part of an id.
+  const lines = (await readFile(file, 'utf8')).replace(/^\uFEFF/, '').split(/\r?\n/);
   const users = lines.flatMap((line, at) => {
     if (!line.startsWith('{')) return line === '' ? [] : [line];
     try {

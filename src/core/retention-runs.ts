@@ -37,12 +37,18 @@ export function startRetention({
   const pass = async () => {
     const call = backgroundCall('retention', stop.signal);
     let deleted = 0;
+    /** Where the first store is that did not answer. */
+    let again: RetentionPlace | undefined;
     for await (const step of retention.pass({ store, from, dry_run: false }, call)) {
       deleted += step.deleted.length;
+      if (call.leftOut?.['x-partial']) again ??= from;
       from = step.next;
     }
     const absent = call.leftOut?.['x-partial'];
-    if (absent) throw new Error(`no answer from ${absent.join(', ')}`);
+    if (absent) {
+      from = again;
+      throw new Error(`no answer from ${absent.join(', ')}`);
+    }
     retention.complete();
     log.info({ deleted }, 'retention has looked at all memories');
   };

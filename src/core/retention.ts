@@ -133,8 +133,14 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
       if (verdict?.action === 'keep') kept.push(verdict.rule);
       if (verdict?.action !== 'delete') continue;
       check(memory);
-      if (!dry_run && !(await remove({ store, part: part.store, memory, judge }, call))) continue;
-      if (!dry_run) deletions++;
+      if (!dry_run) {
+        // The store gives its parts calls of their own.
+        const done = await part.ask(call, () => remove({ store, part: part.store, memory, judge }, call));
+        // It is optional and failed: those after it come next.
+        if (!done) return { looked: items.length, deleted, kept, after: undefined };
+        if (!done.result) continue;
+        deletions++;
+      }
       deleted.push({ memory, rule: verdict.rule });
     }
     return { looked: items.length, deleted, kept, after };

@@ -105,7 +105,7 @@ describe('a provider without scopes and tags', () => {
     ];
     expect(await seen(null)).toEqual([[{ user_id: 'u', count: 1, last_write }], 1]);
     expect(await seen(['*'])).toEqual([[], 0]);
-    expect(await provider.erase({ user_id: 'u' }, call)).toBe(1);
+    expect(await provider.erase({ user_id: 'u' }, call)).toMatchObject([{ removed: { memories: 1 } }]);
     expect(await seen(null)).toEqual([[], 0]);
   });
 

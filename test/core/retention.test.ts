@@ -1,8 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { Call, type ExportPart, GATEWAY, type Memory, type Provider } from '#contract';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Call, type ExportPart, GATEWAY, type Memory, type Provider, providerError } from '#contract';
 import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/core/retention.ts';
 import { startRetention } from '../../src/core/retention-runs.ts';
-import type { Store } from '../../src/core/with-embedder.ts';
+import type { Store, StorePart } from '../../src/core/with-embedder.ts';
 import { eventually } from '../support/eventually.ts';
 import { auditOf, call, contextOf, listOf, memoryOf, openMemory, refTo } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';
@@ -133,6 +133,19 @@ describe('[Decision 60] [Decision 49] several stores', () => {
     expect((await client.list({ user_id, scope: 'docs/*' })).items).toHaveLength(1);
   });
 
+  it('an optional one that cannot delete does not keep those after it from being walked', async () => {
+    const refusing = (one: Store): Store => ({
+      ...one,
+      delete: async () => {
+        throw providerError('crm', 'read only');
+      },
+    });
+    const { all, add, client, user_id } = await openMounts([{ ...CRM, required: false, current: refusing }, HANDBOOK]);
+    await Promise.all([add('a', CRM.mount), add('b', HANDBOOK.mount)]);
+    expect(await passOn(all, [{ days: 0 }])).toMatchObject({ deleted: 1, 'x-partial': ['crm'] });
+    expect((await client.list({ user_id })).items.map(({ content }) => content)).toEqual(['a']);
+  });
+
   it('the start fails if none of them can be walked, and names those that cannot otherwise', async () => {
     const { store } = await open(() => ({ export: undefined }));
     const log = recordingLog();
@@ -174,6 +187,18 @@ describe('[Decision 60] by itself', () => {
     await memory.freezing.unfreeze(call);
     await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
     expect(await left()).toEqual([]);
+  });
+
+  it('a store that does not answer is looked at again, and those before it are not', async () => {
+    const { all } = await openMounts([{ ...CRM, required: false, current: failing }]);
+    const { parts, ...mounts } = all.mounts as NonNullable<Store['mounts']>;
+    const [root, ...others] = parts as [StorePart, ...StorePart[]];
+    const walk = vi.fn(root.store.export);
+    const watched = { ...root, store: { ...root.store, export: walk } };
+    const { retention, log } = start({ ...all, mounts: { ...mounts, parts: [watched, ...others] } });
+    await eventually(() => expect(log.lines.length).toBeGreaterThan(2));
+    expect(walk).toHaveBeenCalledTimes(1);
+    expect(retention.stats().completed).toBe(undefined);
   });
 
   it('stops when the gateway closes', async () => {

@@ -11,6 +11,20 @@ it('[Decision 38] an erasure needs no audit log', async () => {
   expect(await provider.erase?.({ user_id: 'u' }, call)).toMatchObject([{ removed: { memories: 1 } }]);
 });
 
+it('[Decision 62] a request with the same key during an erase does not stop the next one', async () => {
+  const provider = await store.open();
+  const key = { caller: 'c', key: 'k', fingerprint: 'f' };
+  const { onceKeys } = store.names;
+  await provider.add({ input: memoryOf('u', 'x'), key }, call);
+  await store.sql(`create table ${store.schema}.before as select * from ${onceKeys}`);
+  await provider.erase?.({ user_id: 'u' }, call);
+  await store.sql(`insert into ${onceKeys} select * from ${store.schema}.before`);
+  expect(await provider.erase?.({ user_id: 'u' }, call)).toMatchObject([
+    { removed: { idempotency_keys: 1 }, left: { idempotency_keys: 0 } },
+  ]);
+  expect(await store.sql(`select key from ${onceKeys} where key not like 'erased%'`)).toEqual([]);
+});
+
 // The embedded engine has one session for all its clients: no two transactions are ever under way.
 describe.skipIf(SERVER_URL === '')(`an erasure${SERVER_URL === '' ? `: ${NO_SERVER}` : ''}`, () => {
   it('[Decision 38] includes a memory that another gateway is changing', async () => {

@@ -72,7 +72,7 @@ it('[Decision 62] a restore leaves users out, and prints what it removed', async
   expect(await run(env, 'backup', file)).toMatchObject({ status: 0 });
   const { text } = await gateway.client.tell('DELETE', '/users/ada/memories');
   const [target, list] = [join(temporaryFolder(), 'new'), join(temporaryFolder(), 'users')];
-  writeFileSync(list, `${text}\nbob\nnobody\n`);
+  writeFileSync(list, `\uFEFF${text}\nbob\nnobody\n`);
   const restored = await run({ OMP_DATA_DIR: target }, 'restore', file, '--without-users', list);
   expect(restored).toMatchObject({ status: 0, stderr: '' });
   expect(restored.stdout).toMatch(

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder } from '#contract';
 import { ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
 import { openStore } from '../postgres/store.ts';
+import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { RECORDED } from '../support/gateway.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -199,6 +200,38 @@ describe.each(STORES)('%s', (_, open) => {
           expect(new Set(ofName.map(({ app, action }) => (action === 'audit' ? name : app)))).toEqual(new Set([name]));
         }
       }
+    },
+  );
+
+  it.each(['keep', 'hash'] as const)(
+    '[Decision 62] [Decision 51] who follows a scope that a memory left before the erase learns that it is gone (audit: %s)',
+    async (erased_users) => {
+      const { client, capabilities } = (await open(erased_users)).subject;
+      if (!capabilities.features.changes) return;
+      const user_id = 'the-user';
+      const [deleted, moved] = [
+        await client.add({ user_id, content: 'a', scope: 'deleted' }),
+        await client.add({ user_id, content: 'b', scope: 'moved' }),
+      ];
+      const seen = await eventually(async () => {
+        const page = await client.changes();
+        expect(page.changes).toHaveLength(2);
+        return page.next_cursor;
+      });
+      await client.tell('DELETE', client.byId(deleted.id));
+      await client.update(moved.id, { scope: 'elsewhere' });
+      await client.receipt(user_id);
+      for (const scope of ['deleted', 'moved'])
+        await eventually(async () => {
+          const { changes } = await client.changes({ user_id, scope, after: seen });
+          expect(changes.map(({ action }) => action)).toEqual([
+            ...(erased_users === 'keep' ? [expect.stringMatching(/delete|update/)] : ['erase']),
+          ]);
+        });
+      // Once: repeating the erase tells nobody anything new.
+      await client.receipt(user_id);
+      const { changes } = await client.changes({ user_id, scope: 'deleted', after: seen });
+      expect(changes).toHaveLength(1);
     },
   );
 });

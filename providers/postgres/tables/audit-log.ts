@@ -1,4 +1,4 @@
-import { type AuditAction, type AuditLog, type Call, erasedName, type StoredEntry } from '#provider';
+import { type AuditAction, type AuditLog, type Call, erasedName, MAX_LEFT_SCOPES, type StoredEntry } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso, toTextArray } from '../values.ts';
 import { type Conditions, conditions, inShard, shardOf, storedBucket, whereWithin } from './conditions.ts';
@@ -71,18 +71,31 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
 /** Entries that one statement changes, to keep the locks short. */
 const BATCH = 10_000;
 
+/** Part of a `with`: `lists` has the `left_scopes` of entries `erase`, from the scopes of this table. */
+export const listsOf = (table: string): string => `lists as (select array_agg(scope) as left_scopes from
+  (select scope, (row_number() over (order by scope) - 1) / ${MAX_LEFT_SCOPES} as list
+   from (select distinct scope from ${table} where scope is not null) as scopes) as numbered group by list)`;
+
 /**
  * Replaces an erased user in entries, but for those of erases (`AuditOptions.erased_users`), also as the caller: the subject of a token may be
- * the id of its user. Returns their number.
+ * the id of its user. Returns their number. Who follows only a scope that
+ * an entry named, and no later erase, learns of the erase by an entry of its own.
  */
 export async function hideUser(names: Names, run: Run, user_id: string, call: Call): Promise<number> {
   const where = conditions(shardOf(names, user_id));
-  const [user, hidden] = [user_id, erasedName(names.secret, user_id)].map(where.bind);
-  const shard = inShard(names);
-  const text = `with hidden as (update ${names.auditLog} set user_id = ${hidden}, scope = null, left_scopes = null,
-        app = case when app = ${user} then ${hidden} else app end
-      where ${shard} and ctid = any(array(select ctid from ${names.auditLog}
-        where ${shard} and user_id = ${user} and action <> 'erase' limit ${BATCH})) returning 1)
+  const [user, hidden, bucket] = [user_id, erasedName(names.secret, user_id), storedBucket(names, user_id)].map(
+    where.bind,
+  );
+  const mine = `${names.auditLog} where ${inShard(names)} and user_id = ${user}`;
+  const text = `with mine as materialized (select ctid as place, seq, node, scope, left_scopes from ${mine} and action <> 'erase' limit ${BATCH}),
+    told as (select scope, max(seq) as seq from (select seq, unnest(left_scopes) as scope from ${mine} and action = 'erase') as e group by scope),
+    named as (select seq, scope from mine where node is not null union all select seq, unnest(left_scopes) from mine),
+    lost as (select named.scope from named left join told on told.scope = named.scope where told.seq is null or told.seq < named.seq),
+    ${listsOf('lost')},
+    changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes from lists),
+    entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)}),
+    hidden as (update ${names.auditLog} set user_id = ${hidden}, scope = null, left_scopes = null
+      where ${inShard(names)} and ctid = any(array(select place from mine)) returning 1)
     select count(*)::float8 as count from hidden`;
   for (let all = 0; ; ) {
     const [row] = await run(text, where.values, call);

@@ -108,11 +108,11 @@ const keyed = (names: Names, key: string): string => hash('md5', salt(names) + k
  */
 export const createKeyErasure = (names: Names, run: Run) => ({
   async erase(user_id: string, call: Call): Promise<number> {
-    const [after] = keyPeriod();
-    // An expired one that was not deleted yet may have the same hash.
+    // What an earlier erase has left of the same key: expired, or used again by a request that the erase did not see.
     await run(
-      `delete from ${names.onceKeys} where key like '${ERASED}%' and created_at <= $1::timestamptz`,
-      [after],
+      `delete from ${names.onceKeys} e using ${names.onceKeys} k where $1 = any(k.users)
+         and e.bucket = k.bucket and e.caller = k.caller and e.key = $2::text || md5($3::text || k.key)`,
+      [user_id, ERASED, salt(names)],
       call,
     );
     const rows = await run(

@@ -3,7 +3,6 @@ import {
   type Call,
   type Holdings,
   MAX_DAYS,
-  MAX_LEFT_SCOPES,
   MAX_PERIODS,
   NO_STATS,
   type Provider,
@@ -14,7 +13,7 @@ import {
 } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { toIso, toTextArray } from '../values.ts';
-import { hideUser, insertChangeEntry } from './audit-log.ts';
+import { hideUser, insertChangeEntry, listsOf } from './audit-log.ts';
 import { conditions, inShard, inShards, shardOf, storedBucket, whereWithin } from './conditions.ts';
 import { createKeyErasure } from './idempotency.ts';
 import type { Names } from './names.ts';
@@ -123,9 +122,7 @@ export function createUserVerbs(
             select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update))
           returning id, scope, ${names.embedding} is not null as has_vector)`;
         // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
-        const changed = (bucket: string) => `lists as (select array_agg(scope) as left_scopes from
-            (select scope, (row_number() over (order by scope) - 1) / ${MAX_LEFT_SCOPES} as list
-             from (select distinct scope from deleted where scope is not null) as scopes) as numbered group by list),
+        const changed = (bucket: string) => `${listsOf('deleted')},
           changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes
             from (select count(*) from deleted) as d left join lists on true where count > 0 or ${removed.memories === 0})`;
         const entry = audit
