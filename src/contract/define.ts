@@ -35,14 +35,14 @@ export interface ProviderModule {
   backup?(options: unknown, context: KeyContext, file: string): Promise<BackupOutcome>;
   /**
    * Present with `backup`. Fills an empty data folder from its file, wholly or not at all. `without`: users that are erased before anything
-   * can serve the folder. Returns what was removed of each.
+   * can serve the folder. Returns what was removed of each; true: it cannot leave users out.
    */
   restore?(
     options: unknown,
     context: RestoreContext,
     file: string,
     without?: readonly string[],
-  ): Promise<readonly Holdings[]>;
+  ): Promise<true | readonly Holdings[]>;
 }
 
 export type KeyContext = Pick<ProviderContext, 'data_dir' | 'log'>;
@@ -92,7 +92,7 @@ export interface ProviderSpec<Options> {
     context: RestoreContext,
     file: string,
     without?: readonly string[],
-  ): Promise<readonly Holdings[]>;
+  ): Promise<true | readonly Holdings[]>;
 }
 
 /** What a provider can do beyond its methods, unless it says otherwise. */

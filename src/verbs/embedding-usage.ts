@@ -13,10 +13,15 @@ const ROW_BYTES = 200;
 /** The days of an answer that asks for no others, the current one included. */
 const DAYS = 30;
 const DAY_MS = 86_400_000;
+/** The year 0 is none for a database, and 30 days before it is a year below 0. */
+const FIRST_DAY = '1970-01-01';
 
 const day = (description: string) =>
   short(10)
-    .refine((value) => z.iso.date().safeParse(value).success, 'must be a day, YYYY-MM-DD')
+    .refine(
+      (value) => z.iso.date().safeParse(value).success && value >= FIRST_DAY,
+      `must be a day from ${FIRST_DAY} on`,
+    )
     .meta({ description, format: 'date' });
 const daysBefore = (until: string, days: number): string =>
   new Date(Date.parse(until) - days * DAY_MS).toISOString().slice(0, 10);

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { backgroundCall, type UserUsage } from '#contract';
 import type { Client, Fields } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -87,7 +87,10 @@ export const limitsSuite = (subject: GetSubject) =>
     };
     const limited: Limited = (limits, key) => subject().limited(limits, key);
     const add = (client: Client, fields: Fields, headers = {}) => client.tell('POST', '/memories', fields, headers);
-    const noon = (day: string) => vi.useFakeTimers({ toFake: ['Date'], now: Date.parse(`${day}T12:00:00Z`) });
+    const stopAt = (now: number) => void vi.useFakeTimers({ toFake: ['Date'], now });
+    const noon = (day: string) => stopAt(Date.parse(`${day}T12:00:00Z`));
+    // No day ends within a test.
+    beforeEach(() => stopAt(Date.now()));
     afterEach(() => {
       vi.useRealTimers();
     });

@@ -45,7 +45,7 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'omp-gateway import of sessions': /^GEMINI_CLI_HOME$/,
   'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|CODEX_HOME|XDG_STATE_HOME)$/,
   'nothing: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
-  'nothing: a constant of the source': /^(ANALYSER_VERSION|IDEMPOTENCY_TTL_MS)$/,
+  'nothing: a constant of the source': /^(ANALYSER_VERSION|ERASED_USE|IDEMPOTENCY_TTL_MS)$/,
 };
 const foreign = Object.values(READ_BY_OTHERS);
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Call, type Embedder, type UsageMeter } from '#contract';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -7,6 +7,8 @@ import { embeddingsServer, failing, sendJson, vectorOf } from './embeddings-serv
 let service: Awaited<ReturnType<typeof embeddingsServer>>;
 let embedder: Embedder;
 beforeEach(async () => {
+  // No day ends within a test.
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
   service = await embeddingsServer();
   const options = { model: 'm', dimensions: undefined, base_url: service.base_url, api_key: '', timeout_ms: 600_000 };
   embedder = await openEmbedder({ kind: 'openai', ...options, batch_size: 8, cache_size: 10 }, recordingLog());
@@ -15,6 +17,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await embedder.close();
   await service.close();
+  vi.useRealTimers();
 });
 
 const by = (app: string | null) => new Call('request', { id: `key:${app}`, app });

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import type { EmbeddingUsage } from '#contract';
 import { compose } from '../../src/core/compose.ts';
 import { openProvider } from '../../src/registry.ts';
@@ -7,6 +7,10 @@ import { knownCallers } from '../support/known-callers.ts';
 import { contextOf } from '../support/requests.ts';
 import { serverForTest } from '../support/server.ts';
 import { recordingLog } from '../support/subject.ts';
+
+// No day ends within a test.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: Date.now() }));
+afterEach(() => void vi.useRealTimers());
 
 const DAY_MS = 86_400_000;
 const dayBefore = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
@@ -66,7 +70,7 @@ it('[Decision 63] a gateway without an embedding service counts nothing', async 
   expect(expectError(reply, 'unsupported_capability').message).toMatch(/OMP_EMBEDDER=openai/);
 });
 
-it.each(['2026-3-1', '2026-02-30', '2026-03-01T00:00:00Z', 'today', '20260301', '-', '2026-03-011'])(
+it.each(['2026-3-1', '2026-02-30', '0000-01-01', '2026-03-01T00:00:00Z', 'today', '20260301', '-', '2026-03-011'])(
   '[Decision 63] %s is no day',
   async (since) => {
     const { ask } = await serve([]);

@@ -1,7 +1,11 @@
 import { expect, it, onTestFinished } from 'vitest';
+import { type Memory, NO_LIMITS } from '#contract';
+import { openProvider } from '../../src/registry.ts';
 import { limitsHold } from '../conformance/limits.suite.ts';
+import { IS_CITUS } from '../support/postgres-server.ts';
+import { contextOf } from '../support/requests.ts';
 import { freshUser, openSubject, type Subject } from '../support/subject.ts';
-import { call, storeForAll } from './store.ts';
+import { call, memoryOf, refTo, storeForAll } from './store.ts';
 
 const store = storeForAll();
 
@@ -37,4 +41,24 @@ it('[Decision 59] without limits nothing is counted; a gateway with limits that 
   expect(await row()).toEqual(before);
   const later = (await openGatewayOn()).limited({ memories: 3 });
   expect((await later.tell('POST', '/memories', { user_id, content: 'four' })).status).toBe(413);
+});
+
+it('[Decision 59] a change that comes too late is rejected without counting the user', async () => {
+  const { url, schema } = store;
+  const options = { url, schema, connections: 1, ...(IS_CITUS && { distributed: 'citus' }) };
+  const provider = await openProvider('postgres', options, contextOf({ user_limits: true }));
+  onTestFinished(provider.close);
+  const [user_id, limits] = [freshUser(), () => NO_LIMITS];
+  const old = (await provider.add?.({ input: memoryOf(user_id, 'one'), vector: null, limits }, call)) as Memory;
+  const change = (content: string) => {
+    const ref = { ...refTo(old.id), versions: [old.updated_at] };
+    return provider.update?.({ ref, patch: { content }, vector: null, current: old, limits }, call);
+  };
+  await change('two and a half');
+  const row = () => store.sql(`select * from ${store.names.userUsage} where user_id = $1`, [user_id]);
+  const before = await row();
+  await expect(change('three and a half')).rejects.toMatchObject({ version: expect.anything() });
+  await provider.delete?.(refTo(old.id), call);
+  expect(await change('four and a half')).toBeUndefined();
+  expect(await row()).toEqual(before);
 });

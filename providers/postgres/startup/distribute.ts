@@ -49,9 +49,8 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     -- It has no key, and a shard moves by logical replication. Only the retention changes rows, so this costs nothing else.
     alter table ${auditLog} replica identity full;
   `);
-  const [first = '', ...others] = [...[memories, versions, ingestion, auditLog, onceKeys, largeUsers, userUsage]].map(
-    pg.escapeLiteral,
-  );
+  const tables = [memories, versions, ingestion, auditLog, onceKeys, largeUsers, userUsage];
+  const [first = '', ...others] = tables.map(pg.escapeLiteral);
   await client.query(`select create_distributed_table(${first}, 'bucket')`);
   for (const table of others)
     await client.query(`select create_distributed_table(${table}, 'bucket', colocate_with => ${first})`);

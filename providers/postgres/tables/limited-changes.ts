@@ -104,11 +104,14 @@ export function createLimitedChanges({ names, run, send, insertAll, insertOf, ke
   return {
     batch,
     userUsage,
-    /** Runs a change of a content again until it meets figures that are exact. Undefined: the store did not take it. */
+    /**
+     * Runs a change of a content again until it meets figures that are exact. `isOpen`: whether the memory is still there, and as it was.
+     * Undefined: the store did not take it.
+     */
     async change(
       { user_id, id, content }: Pick<Memory, 'user_id' | 'id' | 'content'>,
       limits: UserLimits,
-      send: (room: Room) => Promise<Row[]>,
+      { send, isOpen }: { send(room: Room): Promise<Row[]>; isOpen(): Promise<boolean> },
       call: Call,
     ): Promise<Row | undefined> {
       const added = { ...NO_USAGE, bytes: usageOf({ content }).bytes };
@@ -116,7 +119,8 @@ export function createLimitedChanges({ names, run, send, insertAll, insertOf, ke
         for (let tries = MAX_TRIES; ; tries--) {
           call.throwIfAborted();
           const [row] = await send({ user_id, added, limits, since });
-          if (row || tries === 0) return row;
+          // Counting reads all that the user has, and would not help.
+          if (row || tries === 0 || !(await isOpen())) return row;
           const counted = await count(user_id, id, call);
           const growth = { ...added, bytes: added.bytes - (counted?.own ?? 0) };
           const rejection = counted && overLimit(counted.used, growth, limits);
@@ -126,7 +130,7 @@ export function createLimitedChanges({ names, run, send, insertAll, insertOf, ke
     },
   };
 }
-/** How often a change of a content is tried again: it may also be one that the store does not take for another reason. */
+/** How often a change of a content is tried again: others may change the memory, or take the room, between the steps each time. */
 const MAX_TRIES = 20;
 
 const isSameUse = (one: KeyUse | undefined, other: KeyUse | undefined): boolean =>

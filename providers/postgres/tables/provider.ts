@@ -131,14 +131,22 @@ export async function openTables(
       const change = { patch, vector: fresh, keywords, max_bytes };
       const query = (room?: Room) => statements.update({ ...ref, bucket }, { ...change, room }, call);
       const owner = limits && content !== undefined ? { ...current, content } : undefined;
+      const isOpen = async () => {
+        const present = requireVersion(await get(ref, call), ref);
+        if (present) requireFits(present, patch, max_bytes);
+        return present !== undefined;
+      };
       const row =
         limits && owner
-          ? await limited.change(owner, limits(owner.user_id), (room) => send(query(room), call), call)
+          ? await limited.change(
+              owner,
+              limits(owner.user_id),
+              { send: (room) => send(query(room), call), isOpen },
+              call,
+            )
           : (await send(query(), call))[0];
       if (row) return toMemory(row, model);
-      const present = requireVersion(await get(ref, call), ref);
-      if (!present) return undefined;
-      requireFits(present, patch, max_bytes);
+      if (!(await isOpen())) return undefined;
       throw recordTooLarge(max_bytes);
     },
     async delete(ref, call) {

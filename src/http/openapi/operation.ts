@@ -147,11 +147,11 @@ const CONDITIONS: Record<ErrorCode, string> = {
   scope_denied: 'the key or token has no permission for this user or scope',
   not_found: 'no such resource',
   invalid_request: 'malformed body or invalid parameters',
-  rate_limited: 'too many requests, or too many failed authentications',
+  rate_limited: 'too many requests, failed authentications, or adds for the user on one day',
   unsupported_capability: 'the provider does not support this',
   provider_error: 'the backend failed or took too long',
   payload_too_large:
-    'the request body exceeds the limit, by default 1 MiB, or 100,000 values, or the memory would exceed twice the limit',
+    'the request body exceeds the limit, by default 1 MiB, or 100,000 values, the memory would exceed twice the limit, or the user a limit of memories or bytes',
 };
 
 /** What the response headers of an operation depend on. */
