@@ -130,7 +130,7 @@ export function helpText(): string {
        omp-gateway migrate|verify ...            move, compare two stores
        omp-gateway freeze|unfreeze ...           stop changes, allow them again
        omp-gateway rollback USER ...             undo what a key has written
-       omp-gateway person export USER ...        all that is stored of a user
+       omp-gateway person export|erase USER ...  all that is stored of a user
        omp-gateway retention ...                 delete what is old by rules
 
 The Open Memory Protocol over HTTP in front of a vector store. Each command has

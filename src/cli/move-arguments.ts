@@ -171,18 +171,26 @@ Options:
   --to STORE          Default: config
 ${END}`,
   person: `Usage: omp-gateway person export USER [--out FILE] [options]
+       omp-gateway person erase USER [options]
 
-Writes all that is stored of a user to a file that a person can read: memories,
-their versions and audit entries of every store, one JSON object a line. What
-could not be read is named there, and on standard error. The file gets its name
-once it is whole, and only its user may read it.
+export writes all that is stored of a user to a file that a person can read:
+memories, their versions and audit entries of every store, one JSON object a
+line. What could not be read is named there, and on standard error. The file
+gets its name once it is whole, and only its user may read it.
+
+erase deletes all memories of a user in every store, and prints what it removed,
+what was left when the stores were read back, and what is kept and why. There is
+no way back. With --json it prints a line that "omp-gateway restore
+--without-users" reads; exit status 1 also if something may be left.
 
 ${STORES}
-                      Its key needs the grant read:*
+                      Its key needs the grant read:*, for erase delete:*
 
-Options:
+Options of export:
   --out FILE          Default: standard output
   --replace           Replace a file that exists
+
+Options:
   --from STORE        Default: config
 ${END}`,
   retention: `Usage: omp-gateway retention [STORE] [options]
@@ -245,7 +253,7 @@ const POSITIONALS: Readonly<Record<MoveCommand, readonly string[]>> = {
   freeze: ['STORE'],
   unfreeze: ['STORE'],
   rollback: ['USER'],
-  person: ['export', 'USER'],
+  person: ['export or erase', 'USER'],
   retention: ['STORE'],
   verify: ['A', 'B'],
 };

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
-import type { PersonLine } from '../../clients/typescript/src/index.ts';
+import type { ErasureReceipt, PersonLine } from '../../clients/typescript/src/index.ts';
 import { createPrivate, partOf } from '../move/export-file.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { fromOf, inPages, PAGE, type Run } from './move-run.ts';
@@ -16,15 +16,21 @@ interface Output {
   close(): Promise<unknown>;
 }
 
-/** `omp-gateway person export`. Returns the exit status: 1 also if the file lacks something. */
-export async function runPerson({ names, values, ...request }: MoveRequest, run: Run): Promise<number> {
-  const [verb, user = ''] = names;
-  if (verb !== 'export') throw new Mistake(`expected export, not ${printable(String(verb))}`);
+/** `omp-gateway person`. Returns the exit status: 1 also if the file lacks something, or something of the user may be left. */
+export async function runPerson(request: MoveRequest, run: Run): Promise<number> {
+  const [verb = '', user = ''] = request.names;
+  if (verb === 'export') return exportPerson(user, request, run);
+  if (verb === 'erase') return erasePerson(user, request, run);
+  throw new Mistake(`expected export or erase, not ${printable(verb)}`);
+}
+
+async function exportPerson(user: string, request: MoveRequest, run: Run): Promise<number> {
+  const { values } = request;
   const path = values.out as string | undefined;
   if (path !== undefined && existsSync(path) && !values.replace) {
     throw new Error(`${path} exists; use --replace to replace it`);
   }
-  const store = await run.open(fromOf({ names, values, ...request }), 'from');
+  const store = await run.open(fromOf(request), 'from');
   if (!store.capabilities.features.person_file) {
     throw new Error(`${store.name} cannot read all of a user (features.person_file is not true)`);
   }
@@ -60,6 +66,39 @@ export async function runPerson({ names, values, ...request }: MoveRequest, run:
     run.say(`Done: ${counts} of ${store.name} in ${output.name}.`);
   }
   return end.complete ? 0 : 1;
+}
+
+async function erasePerson(user: string, request: MoveRequest, run: Run): Promise<number> {
+  const { values } = request;
+  if (values.out !== undefined || values.replace) throw new Mistake('--out and --replace are for person export');
+  const { name, client, capabilities } = await run.open(fromOf(request), 'from');
+  if (!capabilities.features.erase) throw new Error(`${name} cannot erase a user (features.erase is not true)`);
+  run.onStop(() => 'the user may be erased in part; the same command goes on');
+  const answer = await client.users.erase(user, { signal: run.signal });
+  const { deleted, receipt } = answer;
+  if (!receipt) throw new Error(`${name} deleted ${memories(deleted)}, and is too old to say what is left`);
+  // In one line, as `restore --without-users` reads it.
+  run.terminal.stdout.write(values.json ? `${JSON.stringify(answer)}\n` : receiptText(receipt));
+  return receipt.complete ? 0 : 1;
+}
+
+function receiptText({ user_id, at, complete, stores, kept }: ErasureReceipt): string {
+  const isKept = (kind: string) => kept.some(({ what }) => what === kind);
+  const counts = (of: [string, number][]) =>
+    of.map(([kind, count]) => `${number(count)} ${kind.replaceAll('_', ' ')}`).join(', ') || 'nothing';
+  const lines = stores.flatMap(({ name, removed, left, read_back }) => {
+    const found = Object.entries(left).filter(([kind, count]) => count > 0 && !isKept(kind));
+    const after = { counted: counts(found), listed: counts(found), impossible: 'unknown', failed: 'unknown' };
+    return `${name}: removed ${counts(Object.entries(removed))}; left ${after[read_back]} (${read_back})`;
+  });
+  const why = kept.map(
+    ({ what, count, why }) =>
+      `kept: ${count === undefined ? '' : `${number(count)} `}${what.replaceAll('_', ' ')}: ${why}`,
+  );
+  const end = complete
+    ? `Done: nothing else of ${user_id} is left, read back at ${at}.`
+    : `Not all: something of ${user_id} may be left; the same command goes on.`;
+  return [...lines, ...why, end].map((line) => `${printable(line)}\n`).join('');
 }
 
 async function fileOutput(path: string): Promise<Output> {

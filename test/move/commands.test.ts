@@ -394,8 +394,44 @@ describe('person export', () => {
   });
 
   it('says what is wrong with its arguments', async () => {
-    expect((await expectEnd(['person', 'export'], {}, 2)).stderr).toContain('expected export and USER');
-    expect((await expectEnd(['person', 'erase', 'ana'], {}, 2)).stderr).toContain('expected export, not erase');
+    for (const [args, message] of [
+      [['export'], 'expected export or erase and USER'],
+      [['forget', 'ana'], 'expected export or erase, not forget'],
+      [['erase', 'ana', '--out', 'x'], '--out and --replace are for person export'],
+    ] as const) {
+      expect((await expectEnd(['person', ...args], {}, 2)).stderr).toContain(message);
+    }
+  });
+});
+
+describe('person erase', () => {
+  it('[Decision 62] prints the receipt, as a line that restore reads too, and fails while something may be left', async () => {
+    const { client, url } = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    await fill({ client }, 30);
+    const user = 'user 3\u001b[31m';
+    const { id } = await client.add({ user_id: user, content: 'tea' });
+    await client.update(id, { content: 'coffee' });
+    const others = (await client.list({ user_id: 'user 3' })).items;
+    const { stdout } = await expectEnd(['person', 'erase', user, '--from', url]);
+    expect(stdout).toContain('memory: removed 1 memories, ');
+    expect(stdout).toContain(' 1 versions, ');
+    expect(stdout).toContain('; left nothing (counted)\n');
+    expect(stdout).toMatch(/^kept: \d+ audit entries: they name/m);
+    expect(stdout).toMatch(/^kept: backups: out of reach/m);
+    expect(stdout).toMatch(/^Done: nothing else of user 3\\u001b\[31m is left, read back at \S+\.$/m);
+    expect((await client.list({ user_id: user })).items).toEqual([]);
+    expect((await client.list({ user_id: 'user 3' })).items).toEqual(others);
+    const again = (await expectEnd(['person', 'erase', user, '--from', url, '--json'])).stdout;
+    expect(again.match(/\n/g)).toHaveLength(1);
+    expect(JSON.parse(again)).toMatchObject({ deleted: 0, receipt: { user_id: user, complete: true } });
+
+    const postgres = { url: 'postgres://omp@127.0.0.1:1/omp' };
+    const crm = { mount: 'crm', required: false, search: { mode: 'keyword' }, postgres };
+    const env = { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'keyword', OMP_STORES: JSON.stringify({ crm }) };
+    const partial = await startGateway({ env });
+    const ended = await expectEnd(['person', 'erase', 'ana', '--from', partial.url], {}, 1);
+    expect(ended.stdout).toContain('crm: removed nothing; left unknown (failed)\n');
+    expect(ended.stdout).toContain('Not all: something of ana may be left; the same command goes on.\n');
   });
 });
 

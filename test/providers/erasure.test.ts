@@ -1,14 +1,21 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder } from '#contract';
+import { runningEngine } from '../../providers/postgres/embedded/engine.ts';
 import { ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
+import { idPrefix } from '../../src/core/mount.ts';
 import { openStore } from '../postgres/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { RECORDED } from '../support/gateway.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { type Mount, openMounted } from '../support/mounted.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { IS_CITUS, SERVER_OPTIONS, SERVER_URL } from '../support/postgres-server.ts';
-import { openSubject, type Subject } from '../support/subject.ts';
+import { makeDataDir, openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';
 
 /** An embedder that keeps contents in the ingestion queue until it is released. */
 function heldEmbedder() {
@@ -30,6 +37,8 @@ type Erased = 'keep' | 'hash';
 const authenticator: Authenticator = {
   authenticate: async () => ({ ...ANONYMOUS, id: 'token:x', app: 'the-user' }),
 };
+/** The store that is mounted where there are two. */
+const [MOUNTED, MOUNT] = ['crm', 'zq-mount'];
 
 interface Opened {
   readonly subject: Subject;
@@ -39,32 +48,89 @@ interface Opened {
   log?(): Promise<{ user_id: string; app: string; action: string; scope: string | null }[]>;
 }
 
-async function postgres(erased_users: Erased): Promise<Opened> {
-  const store = await openStore();
-  onTestFinished(store.close);
-  const { release, embedder } = heldEmbedder();
-  const options = { ...(SERVER_URL ? SERVER_OPTIONS : {}), url: store.url, schema: store.schema, ingestion: 'async' };
-  const audit = { ...RECORDED, erased_users };
-  const subject = await openSubject({ provider: 'postgres', options, embedder, audit, authenticator });
+/** Closes a gateway whose embedder is held after the test. */
+function closeAfterTest({ close }: Subject, release: () => void): void {
   onTestFinished(async () => {
     release();
-    await subject.close();
+    await close();
   });
+}
+
+type Sql = (text: string, values: string[]) => Promise<Record<string, string | null>[]>;
+
+/** The rows of all tables of a schema but the audit log. */
+async function rowsOf(sql: Sql, schema: string): Promise<string[]> {
+  const tables = await sql(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables
+     where schemaname = $1 and tablename not like '%audit_log'`,
+    [schema],
+  );
+  const rows: string[] = [];
+  for (const { name } of tables)
+    for (const { text } of await sql(`select t::text as text from ${name} t`, [])) rows.push(text as string);
+  return rows;
+}
+
+const logOf = (sql: Sql, schema: string) =>
+  sql(`select user_id, app, action, scope from ${schema}.audit_log where user_id is not null`, []) as ReturnType<
+    NonNullable<Opened['log']>
+  >;
+
+/** A schema of its own, and how a gateway is opened on it. */
+async function openSchema() {
+  const { url, schema, sql, close } = await openStore();
+  onTestFinished(close);
+  const options = { ...(SERVER_URL ? SERVER_OPTIONS : {}), url, schema, ingestion: 'async' };
+  const open = (more: Partial<SubjectOptions>) => openSubject({ provider: 'postgres', options, ...more });
+  return { open, rows: () => rowsOf(sql, schema), log: () => logOf(sql, schema) };
+}
+
+async function postgres(erased_users: Erased): Promise<Opened> {
+  const { open, ...read } = await openSchema();
+  const { release, embedder } = heldEmbedder();
+  const subject = await open({ embedder, authenticator, audit: { ...RECORDED, erased_users } });
+  closeAfterTest(subject, release);
+  return { subject, ...read };
+}
+
+/** The tables of the embedded engine, and what the gateway itself writes beside the files of the engine. */
+async function embedded(erased_users: Erased): Promise<Opened> {
+  const data_dir = await makeDataDir();
+  onTestFinished(() => rm(data_dir, { recursive: true }));
+  const { release, embedder } = heldEmbedder();
+  const audit = { ...RECORDED, erased_users };
+  const options = { ingestion: 'async' };
+  const subject = await openSubject({ provider: 'postgres', options, data_dir, embedder, audit, authenticator });
+  closeAfterTest(subject, release);
+  const engine = new pg.Client(runningEngine(data_dir));
+  await engine.connect();
+  onTestFinished(() => engine.end());
+  const sql: Sql = async (text, values) => (await engine.query(text, values)).rows;
+  const files = () =>
+    readdirSync(data_dir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.parentPath.startsWith(join(data_dir, 'postgres')))
+      .map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'utf8'));
   return {
     subject,
-    async rows() {
-      const tables = await store.sql<{ name: string }>(
-        `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = $1`,
-        [store.schema],
-      );
-      const rows: string[] = [];
-      for (const { name } of tables)
-        if (!name.endsWith('audit_log'))
-          rows.push(...(await store.sql<{ text: string }>(`select t::text as text from ${name} t`)).map((r) => r.text));
-      return rows;
-    },
-    log: () => store.sql(`select user_id, app, action, scope from ${store.names.auditLog} where user_id is not null`),
+    rows: async () => [...(await rowsOf(sql, 'omp')), ...files()],
+    log: () => logOf(sql, 'omp'),
   };
+}
+
+/** Two stores: one holds what is in the scope of its mount, the other the rest. */
+async function mounted(erased_users: Erased): Promise<Opened> {
+  const [root, crm] = [await openSchema(), await openSchema()];
+  const { release, embedder } = heldEmbedder();
+  const mount: Mount = { name: MOUNTED, mount: MOUNT, open: crm.open };
+  const subject = await openMounted(
+    (own) => root.open({ ...own, authenticator, audit: { ...RECORDED, erased_users } }),
+    [mount],
+    {
+      embedder,
+    },
+  );
+  closeAfterTest(subject, release);
+  return { subject, rows: async () => [...(await root.rows()), ...(await crm.rows())], log: root.log };
 }
 
 async function memory(erased_users: Erased): Promise<Opened> {
@@ -95,33 +161,38 @@ async function exported({ client }: Subject): Promise<string[]> {
   return (body as { memories: object[] }).memories.map((item) => JSON.stringify(item));
 }
 
-const STORES: readonly (readonly [string, (erased: Erased) => Promise<Opened>])[] = [
-  [`postgres${IS_CITUS ? ', distributed' : ''}`, postgres],
+const BOTH = ['keep', 'hash'] as const;
+const STORES: readonly (readonly [string, (erased: Erased) => Promise<Opened>, readonly Erased[]])[] = [
+  [`postgres${IS_CITUS ? ', distributed' : ''}`, postgres, BOTH],
   ...(IS_CITUS
     ? []
     : ([
-        ['memory', memory],
-        ['pinecone', pinecone],
+        ['postgres, embedded', embedded, ['hash']],
+        ['postgres, with another one mounted', mounted, ['hash']],
+        ['memory', memory, BOTH],
+        ['pinecone', pinecone, ['keep']],
       ] as const)),
 ];
 
-describe.each(STORES)('%s', (_, open) => {
-  it.each(['keep', 'hash'] as const)(
+describe.each(STORES)('%s', (_, open, settings) => {
+  it.each(settings)(
     '[Decision 62] after an erase no table, record or queue has a text of the user, and all of others stays (audit: %s)',
     async (erased_users) => {
       const { subject, rows, log } = await open(erased_users);
       const { client, capabilities } = subject;
       const [user_id, other] = ['the-user', 'the-other'];
+      // Where users can have limits, so that there are counts of them.
+      const limited = subject.provider.userUsage ? subject.limited({ memories: 100 }) : client;
       const withKey = (user_id: string, content: string, key: string) =>
         client.tell('POST', '/memories', { user_id, content }, { 'idempotency-key': key });
       const fill = async (user_id: string) => {
         const whole = {
           tags: ['zq-tag'],
-          scope: 'zq-scope',
+          scope: `${MOUNT}/zq-scope`,
           source: { app: 'a', ref: 'zq-ref' },
           'x-note': 'zq-extension',
         };
-        const { id } = await client.add({ user_id, content: 'zq-earlier', ...whole });
+        const { id } = await limited.add({ user_id, content: 'zq-earlier', ...whole });
         await client.update(id, { content: 'zq-content' });
         if (capabilities.features.idempotency) {
           const keyed = await withKey(user_id, 'zq-keyed', `zq-key ${user_id}`);
@@ -133,7 +204,9 @@ describe.each(STORES)('%s', (_, open) => {
       await fill(user_id);
       await fill(other);
       const ofOther = (row: string) => row.includes(other) || others.some((id) => row.includes(id));
-      const others = (await client.list({ user_id: other })).items.map(({ id }) => id);
+      const listed = await client.list({ user_id: other });
+      // As the mounted store has them.
+      const others = listed.items.map(({ id }) => id.replace(idPrefix(MOUNTED), ''));
       const before = await rows();
       const kept = before.filter(ofOther);
       const found = new Set(before.filter((row) => !ofOther(row)).flatMap((row) => row.match(/zq-[a-z-]+/g) ?? []));
@@ -145,26 +218,32 @@ describe.each(STORES)('%s', (_, open) => {
 
       const receipt = await client.receipt(user_id);
       const memories = capabilities.features.idempotency ? 2 : 1;
-      expect(receipt).toMatchObject({
-        user_id,
-        complete: true,
-        stores: [{ removed: { memories }, left: { memories: 0 } }],
-      });
+      expect(receipt).toMatchObject({ user_id, complete: true });
+      const [removed, left] = (['removed', 'left'] as const).map((of) => {
+        const sums: Record<string, number> = {};
+        for (const store of receipt.stores)
+          for (const [kind, count] of Object.entries(store[of])) sums[kind] = (sums[kind] ?? 0) + count;
+        return sums;
+      }) as [Record<string, number>, Record<string, number>];
+      expect([removed, left]).toMatchObject([{ memories }, { memories: 0 }]);
       const after = await rows();
       expect(after.filter((row) => !ofOther(row) && /zq-|the-user/.test(row))).toEqual([]);
       expect(after.filter(ofOther).toSorted()).toEqual(kept.toSorted());
-      expect((await client.list({ user_id: other })).items.map(({ id }) => id)).toEqual(others);
+      expect((await client.list({ user_id: other })).items).toEqual(listed.items);
 
+      // One entry of each store.
+      const erases = receipt.stores.map(() => 'erase');
       const entries = (await log?.()) ?? [];
       if (log && erased_users === 'hash') {
-        expect(entries.filter((row) => row.user_id === user_id).map(({ action }) => action)).toEqual(['erase']);
+        expect(entries.filter((row) => row.user_id === user_id).map(({ action }) => action)).toEqual(erases);
         const hashed = entries.filter((row) => row.user_id.startsWith('erased:'));
-        expect(hashed).toHaveLength(receipt.stores[0]?.removed.audit_entries as number);
+        expect(hashed).toHaveLength(removed.audit_entries as number);
         expect(new Set(hashed.map((row) => `${row.user_id} ${row.scope}`)).size).toBe(1);
-        expect(hashed.filter((row) => row.app !== row.user_id)).toEqual([]);
+        expect(hashed.filter(({ app }) => app === user_id)).toEqual([]);
+        expect(hashed.some((row) => row.app === row.user_id)).toBe(true);
       }
 
-      const { removed, left } = receipt.stores[0] as (typeof receipt.stores)[number];
+      if (removed.usage_counts !== undefined) expect([removed.usage_counts, left.usage_counts]).toEqual([1, 0]);
       if (removed.idempotency_keys !== undefined) {
         expect(removed).toMatchObject({ vectors: expect.any(Number), versions: 1, idempotency_keys: 2 });
         // A retry of what was erased does not bring it back, also if the memory was deleted before.
@@ -186,24 +265,25 @@ describe.each(STORES)('%s', (_, open) => {
         if (erased_users === 'hash') {
           expect(removed.audit_entries).toBeGreaterThan(5);
           expect(receipt.kept).toMatchObject([
-            { what: 'audit_entries', count: 1 },
+            { what: 'audit_entries', count: erases.length },
             { what: 'audit_entries_hashed', count: removed.audit_entries },
             { what: 'backups' },
           ]);
           const { changes } = await client.changes();
-          expect(changes.filter((change) => change.user_id === user_id).map(({ action }) => action)).toEqual(['erase']);
+          expect(changes.filter((change) => change.user_id === user_id).map(({ action }) => action)).toEqual(erases);
           const hidden = changes.filter((change) => change.user_id.startsWith('erased:'));
           expect(hidden.length).toBeGreaterThan(0);
-          expect(hidden.filter((change) => change.caller !== change.user_id)).toEqual([]);
+          expect(hidden.filter(({ caller }) => caller === user_id)).toEqual([]);
+          expect(hidden.some((change) => change.caller === change.user_id)).toBe(true);
           const name = hidden[0]?.user_id as string;
           const ofName = await client.audit({ user_id: name, limit: 100 });
-          expect(new Set(ofName.map(({ app, action }) => (action === 'audit' ? name : app)))).toEqual(new Set([name]));
+          expect(ofName.filter(({ app, action }) => action !== 'audit' && app === user_id)).toEqual([]);
         }
       }
     },
   );
 
-  it.each(['keep', 'hash'] as const)(
+  it.each(settings)(
     '[Decision 62] [Decision 51] who follows a scope that a memory left before the erase learns that it is gone (audit: %s)',
     async (erased_users) => {
       const { client, capabilities } = (await open(erased_users)).subject;

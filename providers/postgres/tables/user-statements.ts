@@ -117,10 +117,12 @@ export function createUserVerbs(
       for (;;) {
         const where = conditions(shardOf(names, user_id));
         const [user, most] = [where.bind(user_id), where.bind(BATCH)];
+        // Counted before it is deleted: with an entry Citus runs the parts one after the other.
+        const doomed = `doomed as (select id, ${names.embedding} is not null as has_vector from ${names.memories}
+            where ${inShard(names)} and user_id = ${user} limit ${most} for update),
+          counted as materialized (${countRows('doomed')})`;
         // By id: a row that was changed while this waited for its lock has another ctid.
-        const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(
-            select id from ${names.memories} where ${inShard(names)} and user_id = ${user} limit ${most} for update))
-          returning id, scope, ${names.embedding} is not null as has_vector)`;
+        const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(select id from doomed)) returning scope)`;
         // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
         const changed = (bucket: string) => `${listsOf('deleted')},
           changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes
@@ -128,7 +130,7 @@ export function createUserVerbs(
         const entry = audit
           ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
           : '';
-        const [row] = await run(`with ${deleted}${entry} ${countRows('deleted')}`, where.values, call);
+        const [row] = await run(`with ${doomed}, ${deleted}${entry} select * from counted`, where.values, call);
         for (const kind of ROWS) removed[kind] += row?.[kind] as number;
         if ((row?.memories as number) < BATCH) break;
       }
