@@ -86,7 +86,7 @@ function receiptText({ user_id, at, complete, stores, kept }: ErasureReceipt): s
   const isKept = (kind: string) => kept.some(({ what }) => what === kind);
   const counts = (of: [string, number][]) =>
     of.map(([kind, count]) => `${number(count)} ${kind.replaceAll('_', ' ')}`).join(', ') || 'nothing';
-  const lines = stores.flatMap(({ name, removed, left, read_back }) => {
+  const lines = stores.map(({ name, removed, left, read_back }) => {
     const found = Object.entries(left).filter(([kind, count]) => count > 0 && !isKept(kind));
     const after = { counted: counts(found), listed: counts(found), impossible: 'unknown', failed: 'unknown' };
     return `${name}: removed ${counts(Object.entries(removed))}; left ${after[read_back]} (${read_back})`;

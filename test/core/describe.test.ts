@@ -55,6 +55,8 @@ const FEATURES = {
   erase: true,
   rollback: true,
   retention: true,
+  person_file: true,
+  embedding_usage: false,
   export: true,
   import: true,
   changes: true,

@@ -78,24 +78,60 @@ export const listsOf = (table: string): string => `lists as (select array_agg(sc
 
 /**
  * Replaces an erased user in entries, but for those of erases (`AuditOptions.erased_users`), also as the caller: the subject of a token may be
- * the id of its user. Returns their number. Who follows only a scope that
- * an entry named, and no later erase, learns of the erase by an entry of its own.
+ * the id of its user. Returns their number. Who follows only a scope that an entry named, and no later erase, learns of the erase by an entry
+ * of its own, which is written first.
  */
 export async function hideUser(names: Names, run: Run, user_id: string, call: Call): Promise<number> {
+  const hidden = erasedName(names.secret, user_id);
+  for (let all = 0; ; ) {
+    const where = conditions(shardOf(names, user_id));
+    const mine = `${names.auditLog} where ${inShard(names)} and user_id = ${where.bind(user_id)}`;
+    const rows = await run(
+      `with mine as materialized (select seq, node, scope, left_scopes from ${mine} and action <> 'erase'),
+         told as (select scope, max(seq) as seq from (select seq, unnest(left_scopes) as scope from ${mine} and action = 'erase') as e group by scope),
+         named as (select seq, scope from mine where node is not null union all select seq, unnest(left_scopes) from mine),
+         lost as (select named.scope from named left join told on told.scope = named.scope where told.seq is null or told.seq < named.seq),
+         ${listsOf('lost')}
+       select last, left_scopes from (select max(seq) as last from mine) as m left join lists on true where last is not null`,
+      where.values,
+      call,
+    );
+    const [seen] = rows;
+    if (!seen) return all;
+    for (const { left_scopes } of rows)
+      if (left_scopes) await writeErase(names, run, { user_id, left: left_scopes as string[] }, call);
+    all += await hideUntil(names, run, { user_id, hidden, last: seen.last }, call);
+  }
+}
+
+/** Writes an entry `erase` of these scopes. */
+async function writeErase(
+  names: Names,
+  run: Run,
+  { user_id, left }: { user_id: string; left: string[] },
+  call: Call,
+): Promise<void> {
+  const { bind, values } = conditions();
+  const changed = `select ${bind(storedBucket(names, user_id))}::int2 as bucket, ${bind(user_id)}::text as user_id, null::text as id,
+    null::text as scope, ${bind(toTextArray(left))}::text[] as left_scopes`;
+  const entry = insertChangeEntry(names, bind, { action: 'erase', left: 'left_scopes' }, call);
+  await run(`with changed as (${changed}) ${entry}`, values, call);
+}
+
+/** Replaces the user in the entries up to this one, and returns their number. */
+async function hideUntil(
+  names: Names,
+  run: Run,
+  { user_id, hidden, last }: { user_id: string; hidden: string; last: unknown },
+  call: Call,
+): Promise<number> {
   const where = conditions(shardOf(names, user_id));
-  const [user, hidden, bucket] = [user_id, erasedName(names.secret, user_id), storedBucket(names, user_id)].map(
-    where.bind,
-  );
-  const mine = `${names.auditLog} where ${inShard(names)} and user_id = ${user}`;
-  const text = `with mine as materialized (select ctid as place, seq, node, scope, left_scopes from ${mine} and action <> 'erase' limit ${BATCH}),
-    told as (select scope, max(seq) as seq from (select seq, unnest(left_scopes) as scope from ${mine} and action = 'erase') as e group by scope),
-    named as (select seq, scope from mine where node is not null union all select seq, unnest(left_scopes) from mine),
-    lost as (select named.scope from named left join told on told.scope = named.scope where told.seq is null or told.seq < named.seq),
-    ${listsOf('lost')},
-    changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes from lists),
-    entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)}),
-    hidden as (update ${names.auditLog} set user_id = ${hidden}, scope = null, left_scopes = null
-      where ${inShard(names)} and ctid = any(array(select place from mine)) returning 1)
+  const [user, name] = [where.bind(user_id), where.bind(hidden)];
+  const shard = inShard(names);
+  const text = `with hidden as (update ${names.auditLog} set user_id = ${name}, scope = null, left_scopes = null,
+        app = case when app = ${user} then ${name} else app end
+      where ${shard} and ctid = any(array(select ctid from ${names.auditLog}
+        where ${shard} and user_id = ${user} and action <> 'erase' and seq <= ${where.bind(last)}::int8 limit ${BATCH})) returning 1)
     select count(*)::float8 as count from hidden`;
   for (let all = 0; ; ) {
     const [row] = await run(text, where.values, call);
