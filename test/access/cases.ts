@@ -6,6 +6,7 @@ import type {
   WireBatch,
   WireChanges,
   WireContext,
+  WireErased,
   WireErrorCode,
   WireHit,
   WireMap,
@@ -529,7 +530,8 @@ export const eraseCases = (key: Key, { erases }: { readonly erases: boolean }): 
         const { id } = await world.copy({ ...(world.targets[0] as WireMemory), user_id });
         const { status, body } = await send(client);
         world.expectGone(id);
-        return isDeepStrictEqual([status, body], [200, { deleted: 1 }]) ? undefined : { name, status, body };
+        const { deleted, receipt } = body as Partial<WireErased>;
+        return status === 200 && deleted === 1 && receipt?.complete ? undefined : { name, status, body };
       },
     };
   });

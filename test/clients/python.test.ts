@@ -24,7 +24,7 @@ describe.skipIf(!has('/usr/bin/python3'))('the Python client', () => {
     const { url } = await serverForTest();
     const env = { PATH: process.env.PATH, OMP_URL: url, PYTHONDONTWRITEBYTECODE: '1' };
     const { stderr } = await run('/usr/bin/python3', ['-m', 'unittest', '-v'], { cwd: FOLDER, env });
-    expect(stderr).toMatch(/Ran 17 tests.*OK/s);
+    expect(stderr).toMatch(/Ran 18 tests.*OK/s);
   });
 
   it('runs the code of its page', async () => {

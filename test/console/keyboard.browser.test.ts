@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)('the console by the keyboard alone', () => {
         await page.keyboard.press('Escape');
         await expectFocus(button(/^Erase/));
         await expectKeyboard(page, 'the page of one user');
-        await press(link('2 memories'));
+        await press(link('Show 2 memories'));
         await heading(/^Memories/).waitFor();
       },
     },

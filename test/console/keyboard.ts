@@ -17,8 +17,9 @@ export const OBSERVE = `{
   const faults = new Set();
   addEventListener('focusin', ({ target }) => {
     focused.add(target);
-    const { outlineStyle, outlineWidth } = getComputedStyle(target);
-    if (outlineStyle === 'none' || outlineWidth === '0px') faults.add('no outline: ' + shown(target));
+    // A row of the list has the outline for its link.
+    const outlines = [target, target.closest('.row')].filter(Boolean).map((one) => getComputedStyle(one));
+    if (!outlines.some((one) => one.outlineStyle !== 'none' && one.outlineWidth !== '0px')) faults.add('no outline: ' + shown(target));
     if (!target.checkVisibility({ opacityProperty: true })) faults.add('not visible: ' + shown(target));
     if (nameOf(target) === '') faults.add('no name: ' + shown(target));
   });

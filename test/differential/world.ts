@@ -17,6 +17,7 @@ import type {
   WireAuditEntry,
   WireBatch,
   WireContext,
+  WireErased,
   WireError,
   WireHit,
   WireMemory,
@@ -379,9 +380,10 @@ export const openWorld = ({ subject, callers }: WorldStore, rights: readonly Rig
           }),
         );
       case 'erase':
-        return answer(
+        // What else is counted differs between stores.
+        return answer<WireErased>(
           await client.tell('DELETE', `/users/${encodeURIComponent(userOf(wanted.user))}/memories`),
-          (body) => body,
+          ({ deleted, receipt: { complete } }) => ({ deleted, complete }),
         );
       case 'stats':
         return answer<WireStats>(

@@ -91,7 +91,8 @@ export function startHousekeeping({
     if (versions && versions.retention_days !== null)
       await deleteExpired(names.versions, 'replaced_at', '<=', daysAgo(versions.retention_days));
     if (purge_expired_days !== undefined) await purge(daysAgo(purge_expired_days));
-    await run(`delete from ${names.embeddingUsage} where day < $1::date`, [daysAgo(USAGE_DAYS)], call);
+    if (!stop.signal.aborted)
+      await run(`delete from ${names.embeddingUsage} where day < $1::date`, [daysAgo(USAGE_DAYS)], call);
     const [after, until] = keyPeriod();
     await deleteExpired(names.onceKeys, 'created_at', '<=', after);
     await deleteExpired(names.onceKeys, 'created_at', '>', until);
