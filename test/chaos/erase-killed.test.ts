@@ -1,31 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { dataFolder, startGateway } from '../process/gateway.ts';
-import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
+import { startGateway } from '../process/gateway.ts';
 import { FULL } from '../support/full.ts';
 import type { WireErased } from '../support/wire.ts';
+import { POSTGRES_STORES, settingsOn } from './postgres-stores.ts';
 
 const MEMORIES = FULL ? 30_000 : 12_000;
 const ROUNDS = FULL ? 8 : 3;
 const BATCH = 100;
 
-const STORES = {
-  async embedded() {
-    return { OMP_DATA_DIR: await dataFolder() };
-  },
-  async server() {
-    const cluster = await createCluster();
-    await cluster.start();
-    return { DATABASE_URL: cluster.url };
-  },
-};
-
-describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => {
+describe.each(POSTGRES_STORES)('on the %s Postgres', (store) => {
   test(`[Decision 62] killed (-9) ${ROUNDS} times at random during an erase, a receipt that says complete is never wrong`, async ({
     skip,
   }) => {
-    skip(store === 'server' && POSTGRES_BIN === '', NO_POSTGRES_BIN);
-    const env = { OMP_SEARCH_MODE: 'keyword', OMP_AUDIT_ERASED_USERS: 'hash', ...(await STORES[store]()) };
+    const env = { OMP_SEARCH_MODE: 'keyword', OMP_AUDIT_ERASED_USERS: 'hash', ...(await settingsOn(store, skip)) };
     let gateway = await startGateway({ env });
     const user_id = 'ana';
     const fill = async (missing: number) => {

@@ -1,34 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { dataFolder, startGateway } from '../process/gateway.ts';
-import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
+import { startGateway } from '../process/gateway.ts';
 import type { WireRetention } from '../support/wire.ts';
+import { POSTGRES_STORES, settingsOn } from './postgres-stores.ts';
 
 const MEMORIES = 400;
 const ROUNDS = 4;
 const user_id = 'ana';
 
-const STORES = {
-  async embedded() {
-    return { OMP_DATA_DIR: await dataFolder() };
-  },
-  async server() {
-    const cluster = await createCluster();
-    await cluster.start();
-    return { DATABASE_URL: cluster.url };
-  },
-};
-
-describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => {
+describe.each(POSTGRES_STORES)('on the %s Postgres', (store) => {
   test(`[Decision 60] killed (-9) ${ROUNDS} times at random during retention and run again, it deletes what is old, once, and nothing else`, async ({
     skip,
   }) => {
-    skip(store === 'server' && POSTGRES_BIN === '', NO_POSTGRES_BIN);
     const OMP_RETENTION = JSON.stringify([
       { tag: 'keep', days: null },
       { scope: 'chat/*', days: 30 },
     ]);
-    const env = { OMP_SEARCH_MODE: 'keyword', OMP_RETENTION, ...(await STORES[store]()) };
+    const env = { OMP_SEARCH_MODE: 'keyword', OMP_RETENTION, ...(await settingsOn(store, skip)) };
     let gateway = await startGateway({ env });
     const old = new Date(Date.now() - 60 * 86_400_000).toISOString();
     const memories = Array.from({ length: MEMORIES }, (_, n) => ({

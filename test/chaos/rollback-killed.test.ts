@@ -1,29 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { dataFolder, startGateway } from '../process/gateway.ts';
-import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
+import { startGateway } from '../process/gateway.ts';
 import type { WireMemory, WireRollback, WireVersions } from '../support/wire.ts';
+import { POSTGRES_STORES, settingsOn } from './postgres-stores.ts';
 
 const MEMORIES = 120;
 const ROUNDS = 4;
 
-const STORES = {
-  async embedded() {
-    return { OMP_DATA_DIR: await dataFolder() };
-  },
-  async server() {
-    const cluster = await createCluster();
-    await cluster.start();
-    return { DATABASE_URL: cluster.url };
-  },
-};
-
-describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => {
+describe.each(POSTGRES_STORES)('on the %s Postgres', (store) => {
   test(`[Decision 56] killed (-9) ${ROUNDS} times at random during a rollback and run again, every memory is undone once`, async ({
     skip,
   }) => {
-    skip(store === 'server' && POSTGRES_BIN === '', NO_POSTGRES_BIN);
-    const env = { OMP_SEARCH_MODE: 'keyword', ...(await STORES[store]()) };
+    const env = { OMP_SEARCH_MODE: 'keyword', ...(await settingsOn(store, skip)) };
     let gateway = await startGateway({ env });
     const user_id = 'ana';
     const add = (content: string) => gateway.client.add({ user_id, content });

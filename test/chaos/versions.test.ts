@@ -1,29 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { dataFolder, startGateway } from '../process/gateway.ts';
-import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
+import { startGateway } from '../process/gateway.ts';
 import { clientOf } from '../support/client.ts';
 import { freshUser } from '../support/subject.ts';
 import type { WireMemory, WireVersion } from '../support/wire.ts';
+import { POSTGRES_STORES, settingsOn } from './postgres-stores.ts';
 
 const ROUNDS = 4;
 const MEMORIES = 8;
 
-const STORES = {
-  embedded: async () => ({ OMP_DATA_DIR: await dataFolder() }),
-  async server() {
-    const cluster = await createCluster();
-    await cluster.start();
-    return { DATABASE_URL: cluster.url };
-  },
-};
-
-describe.each(['embedded', 'server'] as const)('on the %s Postgres', (store) => {
+describe.each(POSTGRES_STORES)('on the %s Postgres', (store) => {
   test(`[Decision 55] killed ${ROUNDS} times during updates, every memory has exactly its versions`, async ({
     skip,
   }) => {
-    skip(store === 'server' && POSTGRES_BIN === '', NO_POSTGRES_BIN);
-    const env = { ...(await STORES[store]()), OMP_SEARCH_MODE: 'keyword', OMP_VERSIONS_MAX: '10000' };
+    const env = { ...(await settingsOn(store, skip)), OMP_SEARCH_MODE: 'keyword', OMP_VERSIONS_MAX: '10000' };
     let gateway = await startGateway({ env });
     const client = clientOf((path, init) => fetch(gateway.url + path, init));
     const user_id = freshUser();
