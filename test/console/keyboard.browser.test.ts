@@ -37,17 +37,15 @@ describe.skipIf(!hasChromium)('the console by the keyboard alone', () => {
     await page.keyboard.press('Enter');
     await dialog().waitFor({ state: 'hidden' });
   };
+  const openMemory = async () => {
+    await link('green tea').waitFor();
+    await expectKeyboard(page, 'the page');
+    await press(link('green tea'));
+    await heading(/^Memory/).waitFor();
+  };
   /** Every page with what is done on it. The second of memories is the page of one. */
   const pages = [
-    {
-      title: 'Overview',
-      use: async () => {
-        await link('green tea').waitFor();
-        await expectKeyboard(page, 'the page');
-        await press(link('green tea'));
-        await heading(/^Memory/).waitFor();
-      },
-    },
+    { title: 'Overview', use: openMemory },
     {
       title: 'Memories',
       use: async () => {
@@ -120,15 +118,7 @@ describe.skipIf(!hasChromium)('the console by the keyboard alone', () => {
         await button(/^Copy/).waitFor();
       },
     },
-    {
-      title: 'Map',
-      use: async () => {
-        await link('green tea').waitFor();
-        await expectKeyboard(page, 'the page');
-        await press(link('green tea'));
-        await heading(/^Memory/).waitFor();
-      },
-    },
+    { title: 'Map', use: openMemory },
     {
       title: 'Audit',
       use: async () => {
