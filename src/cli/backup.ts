@@ -54,14 +54,13 @@ export const runRestore = (argv: readonly string[], terminal: Terminal): Promise
       restore &&
       (async (...where) => {
         const removed = await restore(...where, users);
-        if (removed === true && users)
+        if (removed === true && users?.length)
           throw new Mistake(
             'this provider leaves no users out: all was restored. Erase them before the gateway starts',
           );
-        const lines =
-          removed === true
-            ? []
-            : removed.map((counts, at) => `${printable(users?.[at] ?? '')}: removed ${listOf(counts)}\n`);
+        const lines = (removed === true ? [] : removed).map(
+          (counts, at) => `${printable(users?.[at] ?? '')}: removed ${listOf(counts)}\n`,
+        );
         return `${lines.join('')}Done: the gateway may start on this data folder.\n`;
       }),
   );

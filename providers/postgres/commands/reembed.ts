@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Embedder, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#provider';
+import type { Embedder, Log, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#provider';
 import type { Options } from '../postgres-options.ts';
 import { labelOf, lockStore, warnOfLength, withoutVector } from '../startup/compatibility-check.ts';
 import { type PrepareOptions, prepareDatabase, type Server, startServer } from '../startup/open-database.ts';
@@ -55,7 +55,7 @@ export async function reembed(
     if (request.dry_run) return await dryRun({ config, schema, log }, embedder, request);
     const { names } = await prepareDatabase({ config, schema, log, check: async () => {} });
     warnOfLength(embedder, log);
-    return await runLocked({ server, schema, names, embedder, request, clock });
+    return await runLocked({ server, schema, names, embedder, request, clock, log });
   } finally {
     await server.close();
   }
@@ -96,6 +96,7 @@ interface Job {
   readonly embedder: Embedder;
   readonly request: ReembedRequest;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 async function runLocked(job: Job): Promise<ReembedOutcome> {
@@ -151,7 +152,7 @@ async function acquireAdvisoryLock(config: pg.ClientConfig, schema: string): Pro
   return { lost: lost.signal, release: () => client.end() };
 }
 
-async function run({ server, names, embedder, request }: Job, session: ReembedSession): Promise<ReembedOutcome> {
+async function run({ server, names, embedder, request, log }: Job, session: ReembedSession): Promise<ReembedOutcome> {
   const { client } = session;
   const { per_minute } = request;
   const pace = createPace(per_minute, session);
@@ -209,7 +210,9 @@ async function run({ server, names, embedder, request }: Job, session: ReembedSe
     return outcome(false);
   } finally {
     // Of what has failed.
-    await storeUsage().catch(() => {});
+    await storeUsage().catch((err: unknown) =>
+      log.warn({ err }, 'the last usage of the embedding service is not stored'),
+    );
   }
 }
 
