@@ -30,8 +30,9 @@ export function createKeyUses(): KeyUses {
   const secret = crypto.getRandomValues(new Uint8Array(32));
   const nameOf = ({ caller, key }: IdempotencyKey): string => erasedName(secret, JSON.stringify([caller, key]));
   const stored = (key: IdempotencyKey): StoredUse | undefined => {
+    const name = nameOf(key);
     for (const bucket of buckets.newestFirst()) {
-      const entry = bucket.get(nameOf(key));
+      const entry = bucket.get(name);
       const age = Date.now() - (entry?.time ?? Number.NaN);
       if (entry && age < IDEMPOTENCY_TTL_MS && age >= -IDEMPOTENCY_AHEAD_MS) return entry;
     }

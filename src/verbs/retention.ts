@@ -3,6 +3,7 @@ import type { Call, Memory } from '#contract';
 import { type Access, denied } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
+import { partsIn } from '../core/mounts.ts';
 import { canRetain, PAGE, type RetentionPlace } from '../core/retention.ts';
 import { untrustedDenied } from '../core/stamping.ts';
 import { count, cursor, leftOut, next_cursor } from './fields.ts';
@@ -30,7 +31,7 @@ export const retention = verb({
   input: RetentionBody,
   body: { schema: RetentionBody, example: { dry_run: true } },
   needs: ['export', 'delete'],
-  suits: ({ mounts, ...store }) => (mounts?.parts.map((part) => part.store) ?? [store]).some(canRetain),
+  suits: (store) => partsIn(store).some((part) => canRetain(part.store)),
   writes: true,
   feature: 'retention',
   tag: 'store',

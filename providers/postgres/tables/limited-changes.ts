@@ -130,6 +130,7 @@ export function createLimitedChanges({ names, run, send, insertAll, insertOf, ke
     },
   };
 }
+
 /** How often a change of a content is tried again: others may change the memory, or take the room, between the steps each time. */
 const MAX_TRIES = 20;
 

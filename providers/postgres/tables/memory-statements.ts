@@ -236,7 +236,7 @@ export function createStatements(
       const moves = audited && wanted.patch.scope !== undefined;
       if (!versions && !moves && !wanted.room) return change(where, { ...update, text });
       // Locked before the update, which reads its number: afterwards what it was would be hidden from this statement.
-      const kept = versions ? `bucket, version, ${COLUMN_NAMES}` : 'scope, content';
+      const kept = versions ? `bucket, version, ${COLUMN_NAMES}` : wanted.room ? 'scope, content' : 'scope';
       const after = [update.after, ...(versions ? [keepVersion(names), dropVersions(names, versions)] : [])];
       return change(where, {
         ...update,
