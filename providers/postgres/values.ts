@@ -97,4 +97,7 @@ export function toHalfvec(vector: Float32Array): Buffer {
 
 /** The vectors of rows with `id` and `vector`, in the text form. */
 export const vectorsIn = (rows: readonly Row[]): Map<string, Float32Array> =>
-  new Map(rows.map(({ id, vector }) => [id as string, Float32Array.from(JSON.parse(vector as string))]));
+  new Map(rows.map(({ id, vector }) => [id as string, vectorIn(vector)]));
+
+/** A vector as pgvector writes it. */
+export const vectorIn = (text: unknown): Float32Array => Float32Array.from(JSON.parse(text as string));

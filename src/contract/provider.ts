@@ -142,6 +142,8 @@ export interface ProviderCapabilities {
   readonly etags: boolean;
   /** Whether `list` and `search` support `written`; absent: no. */
   readonly origins?: boolean;
+  /** Whether another application fills the store, so that it may hold more of a user than memories; absent: no. */
+  readonly mapped?: boolean;
   /** False: memories keep no `ORIGIN`. Set by the gateway. */
   readonly stamped?: false;
   /** Whether `search` supports `explain`; absent: no. */

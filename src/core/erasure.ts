@@ -12,6 +12,8 @@ export interface StoreErasure {
   readonly removed: Partial<Holdings>;
   readonly left: Partial<Holdings>;
   readonly read_back: (typeof READ_BACKS)[number];
+  /** Another application fills it, and may hold more. */
+  readonly mapped?: true;
 }
 
 /** Kinds that an erase leaves: they hold no texts. */
@@ -21,18 +23,19 @@ export const KEPT = ['audit_entries', 'large_user_notes'] as const satisfies (ke
 const LISTED = 100;
 const LISTED_BYTES = 1024 * 1024;
 
-type Reads = Pick<Provider, 'holdings' | 'list'>;
+type Reads = Pick<Provider, 'capabilities' | 'holdings' | 'list'>;
 
 /** What a store still has of a user. A list of it may come from a cache of the backend; what counts itself does not. */
 export async function readBack(
-  { holdings, list }: Reads,
+  { capabilities, holdings, list }: Reads,
   request: EraseRequest,
   call: Call,
-): Promise<Pick<StoreErasure, 'left' | 'read_back'>> {
-  if (holdings) return { left: await holdings(request, call), read_back: 'counted' };
-  if (!list) return { left: {}, read_back: 'impossible' };
+): Promise<Omit<StoreErasure, 'name' | 'removed'>> {
+  const mapped = capabilities.mapped && ({ mapped: true } as const);
+  if (holdings) return { left: await holdings(request, call), read_back: 'counted', ...mapped };
+  if (!list) return { left: {}, read_back: 'impossible', ...mapped };
   const query = { ...request, tags: [], within: null, limit: LISTED, max_bytes: LISTED_BYTES };
-  return { left: { memories: (await list(query, call)).length }, read_back: 'listed' };
+  return { left: { memories: (await list(query, call)).length }, read_back: 'listed', ...mapped };
 }
 
 /** Erases a user, then reads back what is left. */

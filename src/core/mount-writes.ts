@@ -230,8 +230,8 @@ const eraseWith =
           });
         }
         // What a mount hides in the root store is erased too.
-        const { list } = part === rootPart ? root : part.store;
-        const found = await readBack({ list }, { user_id }, callOf(part, call));
+        const { capabilities, list } = part === rootPart ? root : part.store;
+        const found = await readBack({ capabilities, list }, { user_id }, callOf(part, call));
         if (found.left.memories === 0) return { name: part.name, removed: {}, ...found };
         throw lacking(part, 'erase');
       });

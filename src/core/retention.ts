@@ -110,11 +110,14 @@ export function openRetention(rules: readonly RetentionRule[], store: Store, log
   const unable = parts.filter((part) => !canRetain(part.store)).map(({ name }) => name);
   if (unable.length === parts.length) throw new Error(CANNOT);
   if (unable.length > 0) log.warn({ stores: unable }, 'retention does not reach these stores: all their memories stay');
+  const timeless = parts.filter(({ store: { capabilities } }) => !capabilities.temporal).map(({ name }) => name);
+  if (timeless.length > 0)
+    log.warn({ stores: timeless }, 'these stores have no time of creation: rules by it keep everything there');
   return createRetention(rules);
 }
 
 const CANNOT =
-  'retention (OMP_RETENTION) has no effect: it needs a store with features.retention, and a mapped table or index, which belongs to another application, has none; remove the rules';
+  'retention (OMP_RETENTION) has no effect: it needs a store that deletes, and a mapped table or index does only with OMP_MAPPING_WRITABLE or OMP_PINECONE_WRITABLE; remove the rules';
 
 export function createRetention(rules: readonly RetentionRule[]): Retention {
   const judge = judgeBy(rules);

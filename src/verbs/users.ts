@@ -155,6 +155,8 @@ const WHY = {
   audit_entries: 'they name the user, memories and scopes, and hold no texts; the retention of the audit log ends them',
   audit_entries_hashed: 'they name memories and a keyed hash instead of the user, and hold no texts',
   large_user_notes: 'the id alone, which tells searches how to read the user',
+  other_application:
+    'an application fills the stores with `mapped` too, and may hold more of the user: rows without a text, other collections, tables and files',
   backups:
     'out of reach of the gateway, like the log of a database and the space of deleted rows: docs/operations.md, "Erased users"',
 } as const;
@@ -173,7 +175,11 @@ function receiptOf(user_id: string, stores: readonly StoreErasure[]) {
     at: new Date().toISOString(),
     complete: stores.every(isEmpty),
     stores,
-    kept: [...kept.filter(({ count }) => count > 0), { what: 'backups', why: WHY.backups }],
+    kept: [
+      ...kept.filter(({ count }) => count > 0),
+      ...(stores.some(({ mapped }) => mapped) ? [{ what: 'other_application', why: WHY.other_application }] : []),
+      { what: 'backups', why: WHY.backups },
+    ],
   };
 }
 
@@ -219,6 +225,10 @@ the request then, and after an error. Available if \`features.erase\` is true.`,
                   description:
                     'counted: by the store itself; listed: the list of memories was read; impossible: the store can do neither; failed: an optional store failed.',
                 }),
+                mapped: z
+                  .literal(true)
+                  .optional()
+                  .meta({ description: 'Another application fills it, and may hold more of the user.' }),
               }),
             ),
             kept: z.array(z.looseObject({ what: z.string(), count: count.optional(), why: z.string() })),

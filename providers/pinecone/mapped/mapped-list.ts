@@ -28,16 +28,15 @@ export const largestPage = (dimensions: number): number =>
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Pinecone takes five a second for a namespace. One is left to the application, and some time to the network. */
-const RATE_LIMIT = { count: 4, window_ms: 1_100, longest_wait_ms: 5_000 };
+export const RATE_LIMIT = { count: 4, window_ms: 1_100, longest_wait_ms: 5_000 };
 
 /**
  * Lists a user's memories. Neither ids nor times can be requested in order: all records of the user are read and sorted
  * here. More than `max_listed` is an error, never a part of them.
  */
-export function createMappedList(index: MappedIndex): List {
+export function createMappedList(index: MappedIndex, waitForRate: RateLimit): List {
   const { service, namespace, fields, dimensions, overlay, max_listed } = index;
   const limit = Math.min(largestPage(dimensions), max_listed + 1);
-  const waitForRate = createRateLimit(RATE_LIMIT);
 
   const read = async ({ user_id, tags }: ListQuery, call: Call): Promise<Memory[]> => {
     const filter = userFilter(user_id, tags, { user: fields.user, tags: fields.tags ?? '' });
@@ -94,12 +93,10 @@ export interface RateLimitOptions {
   readonly longest_wait_ms: number;
 }
 
+export type RateLimit = (call: Call) => Promise<void>;
+
 /** Delays callers so that the rate is kept, first come, first served. Throws `rate_limited` if the wait is too long. */
-export function createRateLimit({
-  count,
-  window_ms,
-  longest_wait_ms,
-}: RateLimitOptions): (call: Call) => Promise<void> {
+export function createRateLimit({ count, window_ms, longest_wait_ms }: RateLimitOptions): RateLimit {
   /** The latest `count` starts, including future ones. */
   const starts: number[] = [];
   return async ({ signal }) => {

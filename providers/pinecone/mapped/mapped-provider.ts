@@ -9,21 +9,23 @@ import {
   newIdentity,
   type Provider,
   type ProviderContext,
-  type Ref,
   toUnit,
   type Vector,
 } from '#provider';
-import { MAX_CONTENT_LENGTH, MAX_TOP_K, type Metadata, requireFits, type Service } from '../client/client.ts';
+import { MAX_CONTENT_LENGTH, MAX_TOP_K, requireFits, type Service } from '../client/client.ts';
 import { failureBehind, PROVIDER } from '../client/pinecone-errors.ts';
 import { anyUserFilter, userFilter } from '../filter.ts';
-import { createOverlay, type RecentWrite } from '../overlay.ts';
+import { createOverlay } from '../overlay.ts';
 import type { Options } from '../pinecone-options.ts';
 import { isZero, type Metric, toValues } from '../score.ts';
 import { atStartup, checkedMetric } from '../startup.ts';
-import { createMappedList, largestPage } from './mapped-list.ts';
+import { createMappedExport } from './mapped-export.ts';
+import { createMappedList, createRateLimit, largestPage, RATE_LIMIT } from './mapped-list.ts';
 import {
   changes,
   type Fields,
+  type Find,
+  type FoundRecord,
   fieldsOf,
   type MappedIndex,
   newMetadata,
@@ -48,13 +50,14 @@ export async function openMappedIndex(
   if (!embedder) throw new Error('an index on Pinecone is searched by vectors; set OMP_SEARCH_MODE to vector');
   const { namespace, writable, settle_ms, max_listed } = options;
   const fields = fieldsOf(options);
-  const { metric, lists, temporal, warnings } = await examineIndex(service, options, embedder, fields);
+  const { metric, lists, walks, temporal, warnings } = await examineIndex(service, options, embedder, fields);
   for (const warning of warnings) log.warn({}, `this Pinecone index: ${warning}`);
   // `settle_ms` alone decides how long writes are remembered: positions are not tracked here.
   const overlay = createOverlay({ settle_ms, shows: () => true, log });
   const { dimensions } = embedder;
   const index: MappedIndex = { service, namespace, fields, dimensions, metric, overlay, max_listed };
   const find = createMappedFind(index);
+  const waitForRate = createRateLimit(RATE_LIMIT);
   return {
     name: PROVIDER,
     capabilities: {
@@ -70,17 +73,19 @@ export async function openMappedIndex(
       max_list_scan: null,
       consistency_tokens: false,
       etags: false,
+      mapped: true,
       explain: true,
     },
     get: async ({ id, users }, call) => (await find([id], users, call)).get(id)?.memory,
     search: createMappedSearch(index),
     ...(lists && {
-      list: createMappedList(index),
+      list: createMappedList(index, waitForRate),
       async vectorsOf({ ids, user_id }, call) {
         const records = await find(ids, [user_id], call);
         return new Map([...records].map(([id, { vector }]) => [id, vector]));
       },
     }),
+    ...(walks && { export: createMappedExport(index, find, lists ? waitForRate : undefined) }),
     ...(writable
       ? createMappedWrites(index, find)
       : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
@@ -95,6 +100,8 @@ export interface ExaminedIndex {
   readonly metric: Metric;
   /** Whether the index can list all records of one user. */
   readonly lists: boolean;
+  /** Whether the index can list all ids. */
+  readonly walks: boolean;
   /** Whether lists can be filtered by time. */
   readonly temporal: boolean;
   readonly warnings: readonly string[];
@@ -120,13 +127,17 @@ export const examineIndex = (
     await service.query(namespace, request, call).catch((error: unknown) => {
       throw failureBehind(error)?.status === 400 ? cannotFilter(namespace, fields.user) : error;
     });
+    const walks = await canWalk(service, namespace, call);
+    const noWalk = walks
+      ? []
+      : ['it cannot list its ids, so its memories can be neither exported nor deleted by retention'];
     const sample = { filter: anyUserFilter(fields.user), limit: largestPage(dimensions) };
     const page = await service.fetchByMetadata(namespace, sample, call);
     if (!page) {
-      const warnings = ['it has an API older than 2025-10 and cannot list the memories of a user'];
-      return { metric, lists: false, temporal: false, warnings };
+      const warnings = ['it has an API older than 2025-10 and cannot list the memories of a user', ...noWalk];
+      return { metric, lists: false, walks, temporal: false, warnings };
     }
-    if (fields.created === undefined) return { metric, lists: true, temporal: false, warnings: [] };
+    if (fields.created === undefined) return { metric, lists: true, walks, temporal: false, warnings: noWalk };
     const memories = page.records.filter(({ id, metadata }) => toMemory(fields, id, metadata) !== undefined);
     const withTime = memories.filter(({ metadata }) => timeIn(metadata, fields.created) !== undefined);
     // An empty index contradicts nothing.
@@ -134,8 +145,20 @@ export const examineIndex = (
     const warning =
       `none of ${memories.length} sampled records has a time in "${fields.created}" (OMP_PINECONE_CREATED_FIELD): ` +
       'lists are sorted by id, and since and until are rejected';
-    return { metric, lists: true, temporal, warnings: temporal ? [] : [warning] };
+    return { metric, lists: true, walks, temporal, warnings: temporal ? noWalk : [warning, ...noWalk] };
   });
+
+/** Pinecone lists ids of serverless indexes only, and does not document what others answer. The requests before it have succeeded. */
+const canWalk = (service: Service, namespace: string, call: Call): Promise<boolean> =>
+  service.list(namespace, { prefix: '', limit: 1 }, call).then(
+    () => true,
+    (error: unknown) => {
+      const { kind, status, namespaceMissing } = failureBehind(error) ?? {};
+      if (namespaceMissing) return true;
+      if (kind === 'rejected' || kind === 'malformed' || status === 501) return false;
+      throw error;
+    },
+  );
 
 const cannotFilter = (namespace: string, userField: string): Error =>
   new Error(
@@ -144,14 +167,6 @@ const cannotFilter = (namespace: string, userField: string): Error =>
           `or cannot filter by "${userField}" (OMP_PINECONE_USER_FIELD); the records must be in a namespace with a name, and that key must be filterable`
       : `Pinecone cannot filter by "${userField}"; check OMP_PINECONE_USER_FIELD and which metadata keys of the index are filterable`,
   );
-
-/** The latest version of a record that this gateway knows. */
-interface FoundRecord extends RecentWrite {
-  /** The metadata that the index shows; it may be older than the memory. */
-  readonly metadata: Metadata;
-}
-
-type Find = (ids: readonly string[], users: Ref['users'], call: Call) => Promise<Map<string, FoundRecord>>;
 
 /** Finds records by id. Recent writes of this gateway win: the index may not show them yet. */
 function createMappedFind({ service, namespace, fields, overlay }: MappedIndex): Find {

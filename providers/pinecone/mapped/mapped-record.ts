@@ -1,7 +1,7 @@
-import { type Memory, type MemoryPatch, type NewMemory, OmpError } from '#provider';
+import { type Call, type Memory, type MemoryPatch, type NewMemory, OmpError, type Ref } from '#provider';
 import type { Metadata, MetadataValue, Service } from '../client/client.ts';
 import { PROVIDER } from '../client/pinecone-errors.ts';
-import type { Overlay } from '../overlay.ts';
+import type { Overlay, RecentWrite } from '../overlay.ts';
 import type { Options } from '../pinecone-options.ts';
 import type { Metric } from '../score.ts';
 import { PRESETS, type Preset } from './presets.ts';
@@ -18,6 +18,14 @@ export interface MappedIndex {
   /** Maximum records of one user that a list reads. */
   readonly max_listed: number;
 }
+
+/** The latest version of a record that this gateway knows. */
+export interface FoundRecord extends RecentWrite {
+  /** The metadata that the index shows; it may be older than the memory. */
+  readonly metadata: Metadata;
+}
+
+export type Find = (ids: readonly string[], users: Ref['users'], call: Call) => Promise<Map<string, FoundRecord>>;
 
 /** The metadata keys that hold the fields of a memory. Undefined: the index does not store the field. */
 export interface Fields {

@@ -3,7 +3,7 @@ import { type Database, openConnections, type Query, statement } from '../client
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
-import { vectorsIn } from '../values.ts';
+import { vectorIn, vectorsIn } from '../values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import { createMappedStatements, requireTags } from './mapped-statements.ts';
@@ -92,6 +92,7 @@ function verbs(parts: VerbParts): Provider {
       max_list_scan: null,
       consistency_tokens: false,
       etags: layout.writable && layout.versioned,
+      mapped: true,
       explain: true,
     },
     get,
@@ -99,6 +100,15 @@ function verbs(parts: VerbParts): Provider {
       requireTags(layout, query.tags);
       const rows = await run(statements.list(query), call);
       return rows.map(reading.toMemory).filter((memory) => memory !== undefined);
+    },
+    async export(query, call) {
+      const rows = await run(statements.export(query), call);
+      const items = rows.flatMap((row, at) => {
+        // The key of a table that is not written need not be unique.
+        const memory = row.id === rows[at - 1]?.id ? undefined : reading.toMemory(row);
+        return memory ? [{ memory, vector: row.vector == null ? null : vectorIn(row.vector) }] : [];
+      });
+      return { items, next: rows.at(-1)?.id as string | undefined };
     },
     vectorsOf: async (query, call) => vectorsIn(await run(statements.vectors(query), call)),
     search: createVectorSearch({ ...parts, reading, statements }),

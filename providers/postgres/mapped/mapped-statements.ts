@@ -1,4 +1,6 @@
 import {
+  type EraseRequest,
+  type ExportQuery,
   hasWildcard,
   invalidRequest,
   type ListQuery,
@@ -32,10 +34,17 @@ export type MappedStatements = ReturnType<typeof createMappedStatements>;
 /** Twice the limit: other applications may store numbers with more digits than records show. */
 export const doubledBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
 
+interface Rows extends Pick<ListQuery, 'limit' | 'max_bytes'> {
+  /** SQL of what they are sorted by. */
+  readonly order: readonly string[];
+  readonly direction: 'asc' | 'desc';
+  readonly selected?: string;
+}
+
 /** A statement about one row is undefined for a text that cannot be an id of this table. */
 export function createMappedStatements(layout: Layout, reading: Reading) {
   const { from, table } = layout;
-  const { columns, created, updated } = reading;
+  const { columns, created, embedded, updated } = reading;
   const statement = rememberStatements();
   const query = (text: string, { values }: Conditions): Query => ({ statement: statement(text), values });
   const sameFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined => {
@@ -48,6 +57,17 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       if (ref.versions) where.and(`${updated} = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
       return write(where);
     });
+
+  /** The first rows in this order, up to the limits. */
+  const firstRows = (where: Conditions, { order, direction, selected = columns, limit, max_bytes }: Rows): Query => {
+    const sorts = order.map((sql, at) => ({ sql, name: `sort_${at}` }));
+    const sorted = sorts.map(({ name }) => `${name} ${direction}`).join(', ');
+    const rows = `select ${selected}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}
+      from ${from} where ${where} order by ${sorted} limit ${where.bind(limit)}`;
+    const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
+    const kept = firstWithin(sized, sorted, where.bind(max_bytes));
+    return query(`select * from ${kept} as kept order by ${sorted}`, where);
+  };
 
   const rowOf = ({ id, users, within }: Ref) => ({
     id,
@@ -65,13 +85,29 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       whereScopeGlob(layout, where, wanted);
       whereInTime(where, wanted, created);
       whereAfter(layout, where, { after: wanted.after, created });
-      const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
-      const order = sorts.map(({ name }) => `${name} desc`).join(', ');
-      const rows = `select ${columns}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}
-        from ${from} where ${where} order by ${order} limit ${where.bind(wanted.limit)}`;
-      const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
-      const kept = firstWithin(sized, order, where.bind(doubledBytes(wanted)));
-      return query(`select * from ${kept} as kept order by ${order}`, where);
+      return firstRows(where, {
+        order: reading.order,
+        direction: 'desc',
+        limit: wanted.limit,
+        max_bytes: doubledBytes(wanted),
+      });
+    },
+
+    /** Rows in the order of their ids. Of several with one id, some may be left out. */
+    export({ after, ids, user_id, since, vectors, ...limits }: ExportQuery): Query {
+      const where = conditions();
+      if (user_id !== undefined) where.and(layout.owner.is(where, [user_id]));
+      where.and(layout.always(where));
+      if (ids) where.and(hasId(layout, where, ids));
+      if (since !== undefined) {
+        if (updated === undefined) throw unsupported('since: the table has no time of change');
+        where.and(`${updated} >= ${where.bind(since)}::timestamptz`);
+      }
+      const key = layout.id.columns.map(({ sql }) => sql);
+      if (after !== undefined) where.and(`(${key.join(', ')}) > (${keyAt(layout, where, after).join(', ')})`);
+      const { comparable, read } = layout.vector;
+      const vector = vectors ? `, case when ${comparable} then ${read} end as vector` : '';
+      return firstRows(where, { order: key, direction: 'asc', selected: columns + vector, ...limits });
     },
 
     vectors({ ids, ...wanted }: VectorsQuery): Query {
@@ -111,6 +147,22 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
         ref,
         (where) => `delete from ${table} as t where ${where} returning ${recheck(layout, where, rowOf(ref))}`,
       ),
+
+    /** Deletes rows of a user, as many as this, and returns whether each had a vector. Only for a table with an id of one column. */
+    erase(user_id: string, most: number): Query {
+      const where = whereUser(layout, { user_id, tags: [], within: null });
+      const key = layout.id.columns.map(({ sql }) => sql).join();
+      const some = `${key} = any(array(select ${key} from ${table} as t where ${where} limit ${where.bind(most)}))`;
+      const owners = [layout.owner.toStored(user_id) ?? ''];
+      const kept = recheck(layout, where, { id: undefined, owners, within: null });
+      return query(`delete from ${table} as t where ${where} and ${some} returning ${embedded}, ${kept}`, where);
+    },
+
+    holdings({ user_id }: EraseRequest): Query {
+      const where = whereUser(layout, { user_id, tags: [], within: null });
+      const counts = 'count(*)::float8 as memories, (count(*) filter (where embedded))::float8 as vectors';
+      return query(`select ${counts} from (select ${embedded} from ${from} where ${where}) as mine`, where);
+    },
   };
 }
 
@@ -202,15 +254,30 @@ export function whereInTime(where: Conditions, wanted: Times, created: string | 
 /** The rows after this one in the order of lists. */
 export function whereAfter(layout: Layout, where: Conditions, { after, created }: After): void {
   if (!after) return;
-  const parts = layout.id.parts(after.id);
-  if (!parts) throw invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
-  const values = layout.id.columns.map(({ cast }, part) => `${where.bind(parts[part])}${cast}`);
+  const values = keyAt(layout, where, after.id);
   const columns = layout.id.columns.map(({ sql }) => sql);
   if (created !== undefined) {
     columns.unshift(created);
     values.unshift(`${where.bind(after.created_at)}::timestamptz`);
   }
   where.and(`(${columns.join(', ')}) < (${values.join(', ')})`);
+}
+
+/** SQL of the key's values at a cursor. */
+function keyAt({ id: { columns, parts } }: Layout, where: Conditions, id: string): string[] {
+  const values = parts(id);
+  if (!values) throw invalidRequest('cursor: malformed; pass next_cursor of the previous page as it is');
+  return columns.map(({ cast }, part) => `${where.bind(values[part])}${cast}`);
+}
+
+/** The condition that a row has one of these ids, in the form that the index of the key serves. */
+function hasId({ id: { columns, parts } }: Layout, where: Conditions, ids: readonly string[]): string {
+  const keys = ids.map(parts).filter((key) => key !== undefined);
+  const values = columns.map(({ cast }, part) => {
+    const list = where.bind(toTextArray(keys.map((key) => key[part] as string)));
+    return `${list}::text[]::${cast.slice(2)}[]`;
+  });
+  return `(${columns.map(({ sql }) => sql).join(', ')}) in (select * from unnest(${values.join(', ')}))`;
 }
 
 interface After extends Pick<ListQuery, 'after'> {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import {
   type Call,
   effectivePatch,
+  type Holdings,
   invalidRequest,
   mergeExtensions,
   type NewMemory,
@@ -31,6 +32,9 @@ export interface WriteOptions {
   readonly max_bytes: number;
   run(query: Query, call: Call): Promise<Row[]>;
 }
+
+/** Rows of one statement of an erase. */
+const ERASED = 10_000;
 
 /** The verbs that change rows. They never touch columns and keys that no field is mapped to. */
 export function createTableWrites({ layout, reading, statements, get, max_bytes, run }: WriteOptions) {
@@ -93,7 +97,22 @@ export function createTableWrites({ layout, reading, statements, get, max_bytes,
       if (ref.versions) requireVersion(await get(ref, call), ref);
       return false;
     },
-  } satisfies Required<Pick<Provider, 'check' | 'add' | 'update' | 'delete'>>;
+
+    async erase({ user_id }, call) {
+      const removed = { memories: 0, vectors: 0 };
+      for (;;) {
+        const rows = await explained(layout, run(statements.erase(user_id, ERASED), call));
+        if (rows.length === 0) return removed;
+        removed.memories += rows.length;
+        removed.vectors += rows.filter(({ embedded }) => embedded).length;
+      }
+    },
+
+    async holdings(request, call) {
+      const [counts] = await run(statements.holdings(request), call);
+      return counts as unknown as Holdings;
+    },
+  } satisfies Required<Pick<Provider, 'check' | 'add' | 'update' | 'delete' | 'erase' | 'holdings'>>;
 }
 
 // Unmapped fields

@@ -9,6 +9,8 @@ const NO_TIME = '1970-01-01T00:00:00.000Z';
 
 /** How rows are selected, sorted and decoded. */
 export interface Reading {
+  /** The column that says whether a row has a vector. */
+  readonly embedded: string;
   /** The columns of every statement that returns records. */
   readonly columns: string;
   /** SQL of the size of a record, by these columns. */
@@ -31,6 +33,7 @@ export function createReading({ fields, id, owner, temporal, vector }: Layout, m
   const made = time('created_at');
   const created = temporal ? made : undefined;
   const updated = time('updated_at', made) ?? made;
+  const embedded = `(${vector.comparable}) is true as embedded`;
   const columns = [
     `${id.read} as id`,
     ...read('user_id'),
@@ -45,11 +48,12 @@ export function createReading({ fields, id, owner, temporal, vector }: Layout, m
     ...read('valid_to', fields.valid_to && epoch(fields.valid_to.read)),
     ...read('supersedes'),
     ...read('extensions'),
-    `(${vector.comparable}) is true as embedded`,
+    embedded,
   ].join(', ');
 
   const long = (['tags', 'supersedes', 'extensions'] as const).filter((name) => fields[name]);
   return {
+    embedded,
     columns,
     bytes: ['content', ...long].map((name) => `coalesce(octet_length(${name}::text), 0)`).join(' + '),
     created,
