@@ -147,7 +147,12 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
 
 const REQUIRED = ['get', 'ping', 'close'] as const;
 /** Capabilities that are younger than version 1 of the contract. */
-const OPTIONAL: readonly string[] = ['explain', 'origins', 'temporal_search'] satisfies (keyof ProviderCapabilities)[];
+const OPTIONAL: readonly string[] = [
+  'explain',
+  'mapped',
+  'origins',
+  'temporal_search',
+] satisfies (keyof ProviderCapabilities)[];
 const SCOPES: readonly unknown[] = ['native', 'tags', 'none'];
 
 /** Throws if the provider lacks what every provider has, or declares what no provider can: a misspelt name would hide a capability. */

@@ -110,9 +110,12 @@ export function openRetention(rules: readonly RetentionRule[], store: Store, log
   const unable = parts.filter((part) => !canRetain(part.store)).map(({ name }) => name);
   if (unable.length === parts.length) throw new Error(CANNOT);
   if (unable.length > 0) log.warn({ stores: unable }, 'retention does not reach these stores: all their memories stay');
-  const timeless = parts.filter(({ store: { capabilities } }) => !capabilities.temporal).map(({ name }) => name);
+  const timeless = parts.filter(({ store: { capabilities: of } }) => of.mapped && !of.temporal).map(({ name }) => name);
   if (timeless.length > 0)
-    log.warn({ stores: timeless }, 'these stores have no time of creation: rules by it keep everything there');
+    log.warn(
+      { stores: timeless },
+      'these stores have no times of creation: rules that count from them keep everything there',
+    );
   return createRetention(rules);
 }
 

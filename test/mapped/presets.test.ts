@@ -14,6 +14,7 @@ import {
   serveDocumented,
   vectorOf,
 } from './documented.ts';
+import { exported } from './exported.ts';
 import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';
 import { PRESET_TABLES, type PresetRow, withoutTimes } from './preset-tables.ts';
 
@@ -73,6 +74,7 @@ describe.skipIf(SERVER_URL === '')(`the tables of libraries${SERVER_URL === '' ?
       const [made] = await db.sql<{ id?: string }>(statement, values);
       return made?.id ?? row.id;
     };
+    const count = async () => Object.values(await db.rows()).flat().length;
     const asLibraryReads = async (id: string) => (await db.sql(table.read as string, [id]))[0];
     beforeAll(async () => {
       await db.reset();
@@ -103,6 +105,10 @@ describe.skipIf(SERVER_URL === '')(`the tables of libraries${SERVER_URL === '' ?
       const { items } = await client.list({ user_id: ANA });
       expect(items.map(({ id }) => id).sort()).toEqual([...ids].sort());
       for (const item of items) expect(await client.get(item.id)).toEqual(item);
+      const moved = await exported(client);
+      expect(moved).toHaveLength(ids.length + (sharedByAll ? 0 : 1));
+      expect(moved).toEqual(expect.arrayContaining([...items]));
+      expect(await exported(client, { id: ids })).toHaveLength(ids.length);
       expect((await client.list({ user_id: BEN })).items).toHaveLength(sharedByAll ? 0 : 1);
       expect(await client.search({ user_id: 'nobody', q: TEXTS[0] })).toEqual([]);
       const found = await client.search({ user_id: ANA, q: 'hidden from everybody' });
@@ -144,6 +150,12 @@ describe.skipIf(SERVER_URL === '')(`the tables of libraries${SERVER_URL === '' ?
         expect(await asLibraryReads(inserted)).toEqual({ text: 'sings alone', user: ANA });
         await client.remove(inserted);
         expect((await client.list({ user_id: ANA })).items).toHaveLength(TEXTS.length);
+        if (sharedByAll || table.users) return;
+        await insert('eve', 'plays chess', 7);
+        const withEve = await count();
+        for (const more of hidden) await insert('eve', 'hidden from everybody', 8, more);
+        expect((await client.tell('DELETE', '/users/eve/memories')).body).toMatchObject({ deleted: 1 });
+        expect(await count()).toBe(withEve - 1 + hidden.length);
       } finally {
         await close();
       }
