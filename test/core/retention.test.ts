@@ -156,6 +156,21 @@ describe('[Decision 60] [Decision 49] several stores', () => {
     expect(openRetention(RULES, all, log)?.rules).toEqual(RULES);
     expect(log.lines.map(({ fields }) => fields)).toEqual([{ stores: ['crm'] }]);
   });
+
+  it.each([
+    [true, false, 1],
+    [true, true, 0],
+    [false, false, 0],
+  ])(
+    'the log names mapped ones without a time of creation (mapped: %s, temporal: %s)',
+    async (mapped, temporal, count) => {
+      const { store } = await open(({ capabilities }) => ({ capabilities: { ...capabilities, mapped, temporal } }));
+      const log = recordingLog();
+      openRetention(RULES, store, log);
+      expect(log.lines).toHaveLength(count);
+      for (const { message } of log.lines) expect(message).toContain('no times of creation');
+    },
+  );
 });
 
 describe('[Decision 60] by itself', () => {

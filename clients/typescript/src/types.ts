@@ -455,6 +455,8 @@ export interface ErasureReceipt {
     removed: Holdings;
     left: Holdings;
     read_back: 'counted' | 'listed' | 'impossible' | 'failed';
+    /** Another application fills it, and may hold more of the user. */
+    mapped?: true;
   }[];
   kept: { what: string; count?: number; why: string }[];
 }

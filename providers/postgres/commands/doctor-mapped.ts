@@ -242,7 +242,8 @@ function forId({ merged: { id }, table }: MappedTable): Suggestion | undefined {
     missing: 'no index leads to a row by its id',
     remedy: {
       sql: create(table, id.map(pg.escapeIdentifier).join(', ')),
-      reason: 'get, update and delete read one id; without it each reads the whole table',
+      reason:
+        'get, update and delete read one id, and each page of an export begins at one; without it each reads the whole table',
     },
   };
 }
