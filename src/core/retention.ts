@@ -110,7 +110,9 @@ export function openRetention(rules: readonly RetentionRule[], store: Store, log
   const unable = parts.filter((part) => !canRetain(part.store)).map(({ name }) => name);
   if (unable.length === parts.length) throw new Error(CANNOT);
   if (unable.length > 0) log.warn({ stores: unable }, 'retention does not reach these stores: all their memories stay');
-  const timeless = parts.filter(({ store: { capabilities: of } }) => of.mapped && !of.temporal).map(({ name }) => name);
+  const isTimeless = ({ store }: StorePart) =>
+    canRetain(store) && store.capabilities.mapped && !store.capabilities.temporal;
+  const timeless = parts.filter(isTimeless).map(({ name }) => name);
   if (timeless.length > 0)
     log.warn(
       { stores: timeless },

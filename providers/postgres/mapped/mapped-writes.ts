@@ -102,9 +102,9 @@ export function createTableWrites({ layout, reading, statements, get, max_bytes,
       const removed = { memories: 0, vectors: 0 };
       for (;;) {
         const rows = await explained(layout, run(statements.erase(user_id, ERASED), call));
-        if (rows.length === 0) return removed;
         removed.memories += rows.length;
         removed.vectors += rows.filter(({ embedded }) => embedded).length;
+        if (rows.length < ERASED) return removed;
       }
     },
 
