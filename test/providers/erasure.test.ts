@@ -7,6 +7,7 @@ import type { Embedder } from '#contract';
 import { runningEngine } from '../../providers/postgres/embedded/engine.ts';
 import { ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
 import { idPrefix } from '../../src/core/mount.ts';
+import { countIn, folderFiles, nodesOf, relationFiles, type Sql, type StoredFile } from '../postgres/files.ts';
 import { openStore } from '../postgres/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -48,6 +49,16 @@ interface Opened {
   log?(): Promise<{ user_id: string; app: string; action: string; scope: string | null }[]>;
 }
 
+/** A Postgres whose files are on this machine. */
+interface Stored extends Opened {
+  readonly sql: Sql;
+  readonly schema: string;
+  /** Lets the ingestion queue have its vectors. */
+  release(): void;
+  /** Undefined: the files are on another machine. */
+  readonly files: (() => Promise<StoredFile[]>) | undefined;
+}
+
 /** Closes a gateway whose embedder is held after the test. */
 function closeAfterTest({ close }: Subject, release: () => void): void {
   onTestFinished(async () => {
@@ -55,8 +66,6 @@ function closeAfterTest({ close }: Subject, release: () => void): void {
     await close();
   });
 }
-
-type Sql = (text: string, values: string[]) => Promise<Record<string, string | null>[]>;
 
 /** The rows of all tables of a schema but the audit log. */
 async function rowsOf(sql: Sql, schema: string): Promise<string[]> {
@@ -67,12 +76,12 @@ async function rowsOf(sql: Sql, schema: string): Promise<string[]> {
   );
   const rows: string[] = [];
   for (const { name } of tables)
-    for (const { text } of await sql(`select t::text as text from ${name} t`, [])) rows.push(text as string);
+    for (const { text } of await sql(`select t::text as text from ${name} t`)) rows.push(text as string);
   return rows;
 }
 
 const logOf = (sql: Sql, schema: string) =>
-  sql(`select user_id, app, action, scope from ${schema}.audit_log where user_id is not null`, []) as ReturnType<
+  sql(`select user_id, app, action, scope from ${schema}.audit_log where user_id is not null`) as ReturnType<
     NonNullable<Opened['log']>
   >;
 
@@ -82,19 +91,21 @@ async function openSchema() {
   onTestFinished(close);
   const options = { ...(SERVER_URL ? SERVER_OPTIONS : {}), url, schema, ingestion: 'async' };
   const open = (more: Partial<SubjectOptions>) => openSubject({ provider: 'postgres', options, ...more });
-  return { open, rows: () => rowsOf(sql, schema), log: () => logOf(sql, schema) };
+  const nodes = await nodesOf(sql, url);
+  const files = nodes && (() => relationFiles(nodes, schema));
+  return { open, schema, sql, files, rows: () => rowsOf(sql, schema), log: () => logOf(sql, schema) };
 }
 
-async function postgres(erased_users: Erased): Promise<Opened> {
+async function postgres(erased_users: Erased): Promise<Stored> {
   const { open, ...read } = await openSchema();
   const { release, embedder } = heldEmbedder();
   const subject = await open({ embedder, authenticator, audit: { ...RECORDED, erased_users } });
   closeAfterTest(subject, release);
-  return { subject, ...read };
+  return { subject, release, ...read };
 }
 
 /** The tables of the embedded engine, and what the gateway itself writes beside the files of the engine. */
-async function embedded(erased_users: Erased): Promise<Opened> {
+async function embedded(erased_users: Erased): Promise<Stored> {
   const data_dir = await makeDataDir();
   onTestFinished(() => rm(data_dir, { recursive: true }));
   const { release, embedder } = heldEmbedder();
@@ -111,7 +122,8 @@ async function embedded(erased_users: Erased): Promise<Opened> {
       .filter((entry) => entry.isFile() && !entry.parentPath.startsWith(join(data_dir, 'postgres')))
       .map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'utf8'));
   return {
-    subject,
+    ...{ subject, release, sql, schema: 'omp' },
+    files: () => folderFiles({ sql, folder: data_dir }, 'postgres'),
     rows: async () => [...(await rowsOf(sql, 'omp')), ...files()],
     log: () => logOf(sql, 'omp'),
   };
@@ -312,6 +324,116 @@ describe.each(STORES)('%s', (_, open, settings) => {
       await client.receipt(user_id);
       const { changes } = await client.changes({ user_id, scope: 'deleted', after: seen });
       expect(changes).toHaveLength(1);
+    },
+  );
+});
+
+/** What docs/operations.md has an operator run after an erase. */
+const CLEANING =
+  /### Erased users[\s\S]*?```sql\n([^`]*)```/.exec(readFileSync('docs/operations.md', 'utf8'))?.[1] ?? '';
+/** Of all tables: other tests plan on the server meanwhile. */
+const OF_DATABASE = /pg_catalog\.pg_statistic$/;
+
+/** Where files have what is sought, before an erase. */
+const PLACES = {
+  ...{ content: 'memories', earlier: 'memory_versions', batch: 'memories', ref: 'memories', extension: 'memories' },
+  ...{
+    tag: 'memories memories_user_tags',
+    scope: 'memories memories_user_scope audit_log',
+    key: 'once_keys once_keys_pkey',
+  },
+  ...{
+    user_id: 'memories memories_user_time user_usage user_usage_pkey audit_log_user_time',
+    id: 'memories memories_pkey ingestion',
+  },
+  ...{ keyword: 'memories memories_keywords', vector: 'memories', normal: 'memories_embedding' },
+};
+/** What the audit log keeps, and with it its indexes and statistics. */
+const KEPT = ['user_id', 'id', 'scope'];
+
+interface Found {
+  /** What was sought. */
+  readonly what: string;
+  /** The name of the file. */
+  readonly where: string;
+  readonly times: number;
+}
+
+/** A vector of the store, or what an index makes of it, as it is in files. */
+const halves = (hex: string) => Buffer.from(hex, 'hex').subarray(4).swap16();
+
+const WITH_FILES: readonly (readonly [string, (erased: Erased) => Promise<Stored>, readonly Erased[]])[] = [
+  [`postgres${IS_CITUS ? ', distributed' : ''}`, postgres, BOTH],
+  ...(IS_CITUS ? [] : ([['postgres, embedded', embedded, ['hash']]] as const)),
+];
+
+describe.each(WITH_FILES)('the files of %s', (name, open, settings) => {
+  it.for(settings)(
+    '[Decision 62] after an erase and what operators are told to run, no table or index has anything of the user (audit: %s)',
+    async (erased_users, { skip }) => {
+      const { subject, sql, schema, release, files } = await open(erased_users);
+      if (!files) return skip('the files of the server are on another machine');
+      const { client } = subject;
+      const limited = subject.limited({ memories: 100 });
+      const fill = async (whose: string) => {
+        const user_id = `zq-user-${whose}`;
+        const { id } = await limited.add({
+          ...{ user_id, content: `zq-earlier-${whose}`, tags: [`zq-tag-${whose}`], scope: `zq-scope-${whose}` },
+          ...{ source: { app: 'a', ref: `zq-ref-${whose}` }, 'x-note': `zq-extension-${whose}` },
+        });
+        await client.update(id, { content: `zq-content-${whose}` });
+        await client.batch([{ user_id, content: `zq-batch-${whose}` }], `zq-key-${whose}`);
+        return { user_id, id };
+      };
+      const { user_id, id } = await fill('mine');
+      await fill('theirs');
+      release();
+      await eventually(async () =>
+        expect(await sql(`select id from ${schema}.memories where embedding is null`)).toEqual([]),
+      );
+      // As of users with many memories, without the note of their ids.
+      await sql(`update ${schema}.memories set large = true`);
+      await sql(`analyze ${schema}.memories`);
+      const [row] = await sql(
+        `select keywords[1]::text as keyword, encode(halfvec_send(embedding), 'hex') as vector,
+           encode(halfvec_send(l2_normalize(embedding)), 'hex') as normal from ${schema}.memories where id = $1`,
+        [id],
+      );
+      const keyword = Buffer.alloc(8);
+      keyword.writeBigInt64LE(BigInt(row?.keyword as string));
+      const texts = ['content', 'earlier', 'batch', 'tag', 'scope', 'ref', 'extension', 'key'];
+      const sought: Record<string, Buffer> = {
+        ...Object.fromEntries(texts.map((text) => [text, Buffer.from(`zq-${text}-mine`)])),
+        ...{ user_id: Buffer.from(user_id), id: Buffer.from(id), keyword },
+        ...{ vector: halves(row?.vector as string), normal: halves(row?.normal as string) },
+      };
+      const found = async (): Promise<Found[]> => {
+        const read = await files();
+        return Object.entries(sought).flatMap(([what, text]) =>
+          read
+            .map(({ name, bytes }) => ({ what, where: name, times: countIn(bytes, text) }))
+            .filter(({ times }) => times > 0),
+        );
+      };
+      const before = await found();
+      // In a table at least, and where an index has it in that one.
+      for (const [what, where] of Object.entries(PLACES))
+        for (const place of where.split(' '))
+          expect(before).toContainEqual(expect.objectContaining({ what, where: place }));
+
+      expect(await client.receipt(user_id)).toMatchObject({ complete: true });
+      // What operators see too: a row stays while a transaction that began before the erase is open in the database.
+      await eventually(async () => {
+        for (const statement of CLEANING.replaceAll('omp', schema).split(';\n'))
+          if (statement !== '' && (name.endsWith('embedded') || !OF_DATABASE.test(statement))) await sql(statement);
+        const entries = await sql(`select t::text as text from ${schema}.audit_log t`);
+        const rows = Buffer.from(entries.map(({ text }) => text).join());
+        const isKept = ({ what, where, times }: Found) =>
+          KEPT.includes(what) &&
+          /^(audit_log|pg_statistic$)/.test(where) &&
+          times <= countIn(rows, sought[what] as Buffer);
+        expect((await found()).filter((place) => !isKept(place))).toEqual([]);
+      });
     },
   );
 });
