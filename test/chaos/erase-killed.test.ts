@@ -47,6 +47,7 @@ describe.each(FULL ? POSTGRES_STORES : (['server'] as const))('on the %s Postgre
       await erasing;
       gateway = await startGateway({ env });
       if (answer?.receipt.complete) {
+        expect(await stored()).toBe(0);
         const [again] = (await gateway.client.receipt(user_id)).stores;
         expect(Object.entries(again?.removed ?? {}).filter(([, count]) => count > 0)).toEqual([]);
       } else amid++;
