@@ -6,8 +6,8 @@ import type { WireErased } from '../support/wire.ts';
 import { POSTGRES_STORES, settingsOn } from './postgres-stores.ts';
 
 /** The full run has several statements that delete. */
-const MEMORIES = FULL ? 30_000 : 2_000;
-const ROUNDS = FULL ? 8 : 2;
+const MEMORIES = FULL ? 12_000 : 2_000;
+const ROUNDS = FULL ? 4 : 2;
 const BATCH = 100;
 /** From the first memories that are gone to the kill, at most: about as long as the rest of an erase takes. */
 const REST_MS = FULL ? 400 : 0;

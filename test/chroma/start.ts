@@ -16,11 +16,12 @@ export const BUILT = new URL('dist/index.js', EXAMPLE).pathname;
 export const NO_CHROMA = existsSync(BUILT) ? NO_SERVER : 'the example is not installed: bash test/chroma/install.sh';
 
 /** A server with an empty folder. */
-export async function openChroma(): Promise<Chroma & { close(): Promise<void> }> {
+export async function openChroma(): Promise<Chroma & { readonly folder: string; close(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'omp-chroma-'));
   const chroma = await startChroma(folder);
   return {
     ...chroma,
+    folder,
     async close() {
       await chroma.kill();
       await rm(folder, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -26,19 +26,21 @@ export interface Chroma {
   start(): Promise<void>;
 }
 
+/** Runs the command line tool that comes with the server. */
+export function runChroma(...args: readonly string[]): ChildProcess {
+  const cli = fileURLToPath(new URL('./cli.mjs', import.meta.resolve('chromadb')));
+  const command = [process.execPath, cli, ...args];
+  const [program, ...rest] =
+    GLIBC === undefined ? command : [join(GLIBC, 'ld-linux-x86-64.so.2'), '--library-path', GLIBC, ...command];
+  return spawn(program as string, rest, { stdio: 'ignore' });
+}
+
 /** Starts the server that the npm package `chromadb` brings, with its data in this folder. */
 export async function startChroma(folder: string): Promise<Chroma> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const cli = fileURLToPath(new URL('./cli.mjs', import.meta.resolve('chromadb')));
-  const args = [cli, 'run', '--path', folder, '--host', '127.0.0.1', '--port', String(port)];
   mkdirSync(folder, { recursive: true });
-  const launch = () =>
-    GLIBC === undefined
-      ? spawn(process.execPath, args, { stdio: 'ignore' })
-      : spawn(join(GLIBC, 'ld-linux-x86-64.so.2'), ['--library-path', GLIBC, process.execPath, ...args], {
-          stdio: 'ignore',
-        });
+  const launch = () => runChroma('run', '--path', folder, '--host', '127.0.0.1', '--port', String(port));
   let server = launch();
   const answers = async () => {
     while (!(await fetch(`${url}/api/v2/heartbeat`).catch(() => undefined))?.ok) {
