@@ -16,8 +16,6 @@ interface Node {
 export interface StoredFile {
   /** Of its relation, without the number of a shard; of another file its path. */
   readonly name: string;
-  /** Tables and indexes: their letter in `pg_class`. */
-  readonly kind: string | undefined;
   readonly bytes: Buffer;
 }
 
@@ -51,8 +49,7 @@ export async function relationFiles(nodes: readonly Node[], schema: string): Pro
        ${SELECT} where oid in (select oid from all_of_them) and pg_relation_filepath(oid) is not null`,
       [schema],
     );
-    for (const { name, kind, path } of relations)
-      files.push(fileAt(join(folder, path as string), name as string, kind as string));
+    for (const { name, path } of relations) files.push(fileAt(join(folder, path as string), name as string));
   }
   return files;
 }
@@ -60,21 +57,19 @@ export async function relationFiles(nodes: readonly Node[], schema: string): Pro
 /** All files of a data folder but the write-ahead log. */
 export async function folderFiles({ sql, folder }: Node, database: string): Promise<StoredFile[]> {
   await sql('checkpoint');
-  const relations = new Map((await sql(SELECT)).map(({ path, ...relation }) => [path, relation]));
+  const names = new Map((await sql(SELECT)).map(({ path, name }) => [path, name]));
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !entry.parentPath.startsWith(join(folder, database, 'pg_wal')))
     .map(({ parentPath, name }) => {
       const path = join(parentPath, name);
-      const relation = relations.get(relative(join(folder, database), path));
-      return fileAt(path, relation?.name ?? path, relation?.kind ?? undefined);
+      return fileAt(path, names.get(relative(join(folder, database), path)) ?? path);
     });
 }
 
-const SELECT = `select relname as name, relkind::text as kind, pg_relation_filepath(oid) as path from pg_class`;
+const SELECT = `select relname as name, pg_relation_filepath(oid) as path from pg_class`;
 
-const fileAt = (path: string, name: string, kind: string | undefined): StoredFile => ({
+const fileAt = (path: string, name: string): StoredFile => ({
   name: name.replace(/_\d{6}$/, ''),
-  kind,
   bytes: readFileSync(path),
 });
 
