@@ -435,7 +435,7 @@ class MemoryClient:
     def retention(self, dry_run: bool = False) -> Iterator[Dict[str, Any]]:
         """Deletes what the retention rules of the gateway say; dry_run=True only says what would be deleted.
 
-        Yields pages `{"rules", "looked", "items", "kept"}`; each page that is read deletes what it counts. The counts of all pages add
+        Yields pages `{"rules", "looked", "items", "failed", "kept"}`; each page that is read deletes what it counts. The counts of all pages add
         up. Needs a key that reads and deletes everything.
         """
         more: Dict[str, Any] = {}

@@ -16,11 +16,13 @@ export async function runRetention({ names, values }: MoveRequest, run: Run): Pr
   let rules: readonly RetentionRule[] = [];
   let looked = 0;
   let deleted = 0;
+  let failed = 0;
   run.onStop(() => `${memories(deleted)} of ${name} ${dry_run ? 'would be' : 'are'} deleted; the same command goes on`);
   for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
     const page = await client.retention({ dry_run, cursor }, { signal: run.signal }).page();
     ({ rules } = page);
     looked += page.looked;
+    failed += page.failed;
     for (const item of page.items) {
       const key = JSON.stringify([item.user_id, item.scope, item.rule]);
       items.set(key, { ...item, memories: item.memories + (items.get(key)?.memories ?? 0) });
@@ -34,25 +36,27 @@ export async function runRetention({ names, values }: MoveRequest, run: Run): Pr
   run.end();
   if (rules.length === 0) throw new Error(`${name} has no rules (retention): nothing is deleted`);
   const [partial, without] = [[...lacking['x-partial']], [...lacking['x-without']]];
+  const status = partial.length > 0 || failed > 0 ? 1 : 0;
   if (values.json) {
     const keptBy = [...kept].map(([rule, memories]) => ({ rule, memories }));
-    const counts = { dry_run, rules, looked, deleted, items: [...items.values()], kept: keptBy };
+    const counts = { dry_run, rules, looked, deleted, failed, items: [...items.values()], kept: keptBy };
     stdout.write(`${JSON.stringify({ ...counts, 'x-partial': partial, 'x-without': without }, null, 2)}\n`);
-    return partial.length > 0 ? 1 : 0;
+    return status;
   }
   for (const [at, rule] of rules.entries()) stdout.write(`rule ${at + 1}: ${ruleText(rule)}\n`);
   for (const { user_id, scope, rule, memories } of items.values()) {
     stdout.write(`${[user_id, scope ?? '-', `rule ${rule}`].map(printable).join('  ')}  ${number(memories)}\n`);
   }
   const protectedBy = [...kept.values()].reduce((sum, count) => sum + count, 0);
-  const end = dry_run ? 'Dry run: to delete' : partial.length > 0 ? 'Not all: deleted' : 'Done: deleted';
+  const end = dry_run ? 'Dry run: to delete' : status > 0 ? 'Not all: deleted' : 'Done: deleted';
   stdout.write(
     `${end} ${number(deleted)} of ${memories(looked)}; ${number(protectedBy)} kept by rules without days.\n`,
   );
+  if (failed > 0) stdout.write(`${memories(failed)} could not be deleted: the same command tries again.\n`);
   for (const one of partial)
     stdout.write(`Nothing of ${printable(one)}, which does not answer: the same command goes on.\n`);
   for (const one of without) stdout.write(`Nothing of ${printable(one)}, where retention cannot delete.\n`);
-  return partial.length > 0 ? 1 : 0;
+  return status;
 }
 
 function ruleText({ scope, tag, days, by = 'created_at' }: RetentionRule): string {

@@ -1,4 +1,4 @@
-import { backgroundCall, type Log } from '#contract';
+import { backgroundCall, type Log, type OmpError } from '#contract';
 import type { Retention, RetentionPlace } from './retention.ts';
 import type { Store } from './with-embedder.ts';
 
@@ -17,8 +17,8 @@ export interface RetentionRunsOptions {
 }
 
 /**
- * A pass of retention once a day, in the background. Any number of gateways may do so: a memory is deleted once. A pass that fails, such
- * as on a frozen store, goes on later where it was.
+ * A pass of retention once a day, in the background. Any number of gateways may do so: a memory is deleted once. A pass that the
+ * store stops, such as a frozen one, goes on later where it was.
  */
 export function startRetention({
   retention,
@@ -37,10 +37,15 @@ export function startRetention({
   const pass = async () => {
     const call = backgroundCall('retention', stop.signal);
     let deleted = 0;
+    let failed = 0;
+    /** The first of the failures. */
+    let err: OmpError | undefined;
     /** Where the first store is that did not answer. */
     let again: RetentionPlace | undefined;
     for await (const step of retention.pass({ store, from, dry_run: false }, call)) {
       deleted += step.deleted.length;
+      failed += step.failures.length;
+      err ??= step.failures[0];
       if (call.leftOut?.['x-partial']) again ??= from;
       from = step.next;
     }
@@ -50,7 +55,13 @@ export function startRetention({
       throw new Error(`no answer from ${absent.join(', ')}`);
     }
     retention.complete();
-    log.info({ deleted }, 'retention has looked at all memories');
+    const fields = { deleted, failed };
+    if (failed === 0) log.info(fields, 'retention has looked at all memories');
+    else
+      log.warn(
+        { ...fields, err },
+        'retention could not delete all memories whose time is over; the next pass tries them again',
+      );
   };
   const run = (): Promise<void> =>
     pass().then(

@@ -61,13 +61,16 @@ export interface RetentionStep {
   readonly deleted: readonly { readonly memory: Memory; readonly rule: number }[];
   /** The rules of memories that a rule without days keeps, one for each. */
   readonly kept: readonly number[];
+  /** Why memories could not be deleted, one for each: they stay until the next pass. */
+  readonly failures: readonly OmpError[];
   /** Undefined: the pass is complete. */
   readonly next: RetentionPlace | undefined;
 }
 
 export interface RetentionStats {
-  /** Memories that were deleted since the start. */
+  /** Memories that were deleted since the start, and attempts that failed. */
   readonly deleted: number;
+  readonly failed: number;
   /** When the last pass was complete, in epoch milliseconds; undefined: none was since the start. */
   readonly completed: number | undefined;
 }
@@ -77,7 +80,7 @@ export interface Retention {
   readonly rules: readonly RetentionRule[];
   /**
    * Page after page of memories, with pauses: deletes those whose time is over, one after another. A memory that is changed meanwhile stays,
-   * until a later pass looks at it.
+   * until a later pass looks at it, and so does one that cannot be deleted.
    */
   pass(request: PassRequest, call: Call): AsyncGenerator<RetentionStep>;
   readonly stats: () => RetentionStats;
@@ -127,6 +130,7 @@ const CANNOT =
 export function createRetention(rules: readonly RetentionRule[]): Retention {
   const judge = judgeBy(rules);
   let deletions = 0;
+  let failed = 0;
   let completed: number | undefined;
   const step = async (
     part: StorePart,
@@ -136,6 +140,7 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
     const { items = [], next: after } = (await pageOf(part, from?.after, call)) ?? {};
     const deleted: { memory: Memory; rule: number }[] = [];
     const kept: number[] = [];
+    const failures: OmpError[] = [];
     for (const { memory } of items) {
       const verdict = judge(memory, Date.now());
       if (verdict?.action === 'keep') kept.push(verdict.rule);
@@ -145,13 +150,17 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
         // The store gives its parts calls of their own.
         const done = await part.ask(call, () => remove({ store, part: part.store, memory, judge }, call));
         // It is optional and failed: those after it come next.
-        if (!done) return { looked: items.length, deleted, kept, after: undefined };
-        if (!done.result) continue;
+        if (!done) return { looked: items.length, deleted, kept, failures, after: undefined };
+        if (done.result instanceof OmpError) {
+          failures.push(done.result);
+          failed++;
+        }
+        if (done.result !== true) continue;
         deletions++;
       }
       deleted.push({ memory, rule: verdict.rule });
     }
-    return { looked: items.length, deleted, kept, after };
+    return { looked: items.length, deleted, kept, failures, after };
   };
   return {
     rules,
@@ -167,7 +176,7 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
         if (place) await call.unlessAborted(sleep(REST * (performance.now() - began)));
       }
     },
-    stats: () => ({ deleted: deletions, completed }),
+    stats: () => ({ deleted: deletions, failed, completed }),
     complete() {
       completed = Date.now();
     },
@@ -192,19 +201,23 @@ interface Deletion {
   readonly judge: ReturnType<typeof judgeBy>;
 }
 
-/** False: it was changed or deleted meanwhile. */
-async function remove({ store, part, memory, judge }: Deletion, call: Call): Promise<boolean> {
+/** False: it was changed or deleted meanwhile. An error: it cannot be deleted, which must not hold those after it. */
+async function remove({ store, part, memory, judge }: Deletion, call: Call): Promise<boolean | OmpError> {
   const { id, user_id, updated_at } = memory;
   const ref: Ref = { id, users: [user_id], within: null };
-  if (!part.capabilities.etags) {
-    const now = await store.get(ref, call);
-    if (!now || judge(now, Date.now())?.action !== 'delete') return false;
-  }
   try {
+    if (!part.capabilities.etags) {
+      const now = await store.get(ref, call);
+      if (!now || judge(now, Date.now())?.action !== 'delete') return false;
+    }
     const versions = part.capabilities.etags ? [updated_at] : undefined;
     return (await store.delete?.({ ...ref, versions }, call)) ?? false;
   } catch (error) {
-    if (error instanceof OmpError && error.version !== undefined) return false;
-    throw error;
+    if (call.aborted || !(error instanceof OmpError) || isOfStore(error)) throw error;
+    return error.version === undefined && error;
   }
 }
+
+/** Whether the store takes no changes at the moment, so that those after it would fail too. */
+const isOfStore = ({ down, retryAfter, code }: OmpError): boolean =>
+  down || retryAfter !== undefined || code === 'rate_limited';

@@ -78,6 +78,9 @@ to delete every scope of every user. Available if \`features.retention\` is true
         items: z
           .array(z.looseObject({ user_id: z.string(), scope: z.string().nullable(), rule, memories: count }))
           .meta({ description: 'What was deleted, by user, scope and rule.' }),
+        failed: count.meta({
+          description: 'Memories that could not be deleted: they stay until the rules are applied again.',
+        }),
         kept: z
           .array(z.looseObject({ rule, memories: count }))
           .meta({ description: 'What rules without days have kept.' }),
@@ -92,6 +95,7 @@ to delete every scope of every user. Available if \`features.retention\` is true
       ],
       looked: 2,
       items: [{ user_id: memoryExample.user_id, scope: memoryExample.scope, rule: 2, memories: 1 }],
+      failed: 0,
       kept: [{ rule: 1, memories: 1 }],
       next_cursor: null,
     },
@@ -122,9 +126,11 @@ async function retain(
   const rows = new Map<string, { user_id: string; scope: string | null; rule: number; memories: number }>();
   const kept = new Map<number, number>();
   let looked = 0;
+  let failed = 0;
   let next: RetentionPlace | undefined;
   for await (const step of access.retention?.pass({ store, from, dry_run, check }, call) ?? []) {
     looked += step.looked;
+    failed += step.failures.length;
     ({ next } = step);
     for (const index of step.kept) kept.set(index, (kept.get(index) ?? 0) + 1);
     for (const { memory, rule } of step.deleted) {
@@ -135,5 +141,5 @@ async function retain(
     if (looked >= MAX_LOOKED || rows.size >= MAX_ROWS || performance.now() > end) break;
   }
   const keptRows = [...kept].sort(([a], [b]) => a - b).map(([index, memories]) => ({ rule: index + 1, memories }));
-  return { result: { looked, items: [...rows.values()], kept: keptRows, next }, count: 0, bytes: 0 };
+  return { result: { looked, items: [...rows.values()], failed, kept: keptRows, next }, count: 0, bytes: 0 };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Call, type ExportPart, GATEWAY, type Memory, type Provider, providerError } from '#contract';
+import { Call, type ExportPart, GATEWAY, type Memory, OmpError, type Provider, providerError } from '#contract';
 import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/core/retention.ts';
 import { startRetention } from '../../src/core/retention-runs.ts';
 import type { Store, StorePart } from '../../src/core/with-embedder.ts';
@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { auditOf, call, contextOf, listOf, memoryOf, openMemory, refTo } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
-import { CRM, failing, HANDBOOK, open as openMounts } from './mounts-subject.ts';
+import { CRM, down, failing, HANDBOOK, open as openMounts } from './mounts-subject.ts';
 
 const NOW = Date.parse('2026-11-25T00:00:00.000Z');
 const DAY_MS = 86_400_000;
@@ -136,9 +136,7 @@ describe('[Decision 60] [Decision 49] several stores', () => {
   it('an optional one that cannot delete does not keep those after it from being walked', async () => {
     const refusing = (one: Store): Store => ({
       ...one,
-      delete: async () => {
-        throw providerError('crm', 'read only');
-      },
+      delete: () => down('crm'),
     });
     const { all, add, client, user_id } = await openMounts([{ ...CRM, required: false, current: refusing }, HANDBOOK]);
     await Promise.all([add('a', CRM.mount), add('b', HANDBOOK.mount)]);
@@ -186,9 +184,43 @@ describe('[Decision 60] by itself', () => {
     const { store, left } = await open();
     const { retention, log } = start(store);
     await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
-    expect(retention.stats().deleted).toBe(3);
+    expect(retention.stats()).toMatchObject({ deleted: 3, failed: 0 });
     expect(await left()).toEqual([]);
-    expect(log.lines).toMatchObject([{ level: 'info', fields: { deleted: 3 } }]);
+    expect(log.lines).toMatchObject([{ level: 'info', fields: { deleted: 3, failed: 0 } }]);
+  });
+
+  it('a memory that cannot be deleted stays, is counted, and does not hold those after it', async () => {
+    const { store, left } = await open((memory) => ({
+      delete: async (ref, own) => {
+        if (ref.id === 'old-1') throw providerError('memory', 'it does not want to');
+        return memory.delete(ref, own);
+      },
+    }));
+    const { retention, log } = start(store);
+    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
+    expect(retention.stats()).toMatchObject({ deleted: 2, failed: 1 });
+    expect(await left()).toEqual(['old-1']);
+    const fields = { deleted: 2, failed: 1, err: { message: 'it does not want to' } };
+    expect(log.lines).toMatchObject([{ level: 'warn', fields }]);
+    expect(JSON.stringify(log.lines)).not.toContain('old-');
+  });
+
+  it.each([
+    ['is down', { down: true }],
+    ['says when to try again', { retryAfter: 1 }],
+  ])('a store that %s is not asked for the next memory, and the pass goes on later', async (_, options) => {
+    let asked = 0;
+    const { store, left } = await open((memory) => ({
+      delete: async (ref, own) => {
+        if (++asked === 2) throw new OmpError('provider_error', 'no', options);
+        return memory.delete(ref, own);
+      },
+    }));
+    const { retention, log } = start(store);
+    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
+    expect(await left()).toEqual([]);
+    expect(asked).toBe(4);
+    expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
   });
 
   it('a frozen store keeps everything, and the pass goes on when it takes changes again', async () => {
@@ -197,7 +229,7 @@ describe('[Decision 60] by itself', () => {
     const { retention, log } = start(store);
     await eventually(() => expect(log.lines.length).toBeGreaterThan(1));
     expect(await left()).toHaveLength(3);
-    expect(retention.stats()).toEqual({ deleted: 0, completed: undefined });
+    expect(retention.stats()).toEqual({ deleted: 0, failed: 0, completed: undefined });
     expect(JSON.stringify(log.lines)).not.toMatch(/tea|old-/);
     await memory.freezing.unfreeze(call);
     await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));

@@ -242,6 +242,7 @@ export interface WireRetention {
     readonly rule: number;
     readonly memories: number;
   }[];
+  readonly failed: number;
   readonly kept: readonly { readonly rule: number; readonly memories: number }[];
   readonly next_cursor: string | null;
 }

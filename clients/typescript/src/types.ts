@@ -529,6 +529,8 @@ export interface RetentionPage extends Page<RetentionItem>, LeftOut {
   rules: RetentionRule[];
   /** Memories that the request has looked at. */
   looked: number;
+  /** Memories that could not be deleted: they stay until the rules are applied again. */
+  failed: number;
   /** What rules without days have kept. */
   kept: { rule: number; memories: number }[];
 }
