@@ -15,13 +15,20 @@ export interface EmbeddingUsage {
   readonly requests: number;
 }
 
-export type UsageTotals = Pick<EmbeddingUsage, 'texts' | 'tokens' | 'requests'>;
+/** What an embedder has used since the start. */
+export interface UsageTotals {
+  readonly texts: number;
+  /** Those that the service reported. */
+  readonly tokens: number;
+  /** Texts whose tokens it did not report. */
+  readonly texts_without_tokens: number;
+  readonly requests: number;
+}
 
-/** What an embedder has used. */
+/** Counts what an embedder uses. */
 export interface UsageMeter {
   /** Since the last call: one row for each day and app. */
   take(): EmbeddingUsage[];
-  /** Since the start. */
   totals(): UsageTotals;
 }
 

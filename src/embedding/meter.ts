@@ -1,5 +1,5 @@
-import type { EmbeddingUsage, UsageMeter, UsageTotals } from '#contract';
-import { createTally, NOTHING_USED, sumOf } from '#toolbox';
+import type { EmbeddingUsage, UsageMeter } from '#contract';
+import { createTally, NOTHING_USED, type Used } from '#toolbox';
 
 type App = EmbeddingUsage['app'];
 
@@ -23,7 +23,7 @@ const cut = (name: string): string => name.slice(0, MAX_NAME).replaceAll('\0', '
 export function createMeter(ofModel: string): Meter {
   const model = cut(ofModel);
   const tally = createTally();
-  let totals = NOTHING_USED;
+  const totals = { texts: 0, tokens: 0, texts_without_tokens: 0, requests: 0 };
   let today = '';
   const names = new Set<App>();
   const nameOf = (app: App): App => {
@@ -33,13 +33,17 @@ export function createMeter(ofModel: string): Meter {
     names.add(name);
     return name || null;
   };
-  const count = (parts: readonly (UsageTotals & { readonly app: App })[]) => {
+  const count = (parts: readonly (Used & { readonly app: App })[]) => {
     const day = new Date().toISOString().slice(0, 10);
     if (day !== today) names.clear();
     today = day;
-    totals = parts.reduce(sumOf, totals);
-    for (const { app, texts, tokens, requests } of parts)
+    for (const { app, texts, tokens, requests } of parts) {
       tally.add({ day, app: nameOf(app), model, texts, tokens, requests });
+      totals.texts += texts;
+      totals.tokens += tokens ?? 0;
+      if (tokens === null) totals.texts_without_tokens += texts;
+      totals.requests += requests;
+    }
   };
   return {
     sent: ([app = null]) => count([{ app, ...NOTHING_USED, requests: 1 }]),

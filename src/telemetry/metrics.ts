@@ -393,6 +393,15 @@ function addRetention(registry: Registry, stats: () => RetentionStats): void {
       this.inc(stats().deleted);
     },
   });
+  new Counter({
+    name: 'omp_retention_failed_total',
+    help: 'Memories that retention could not delete, in each pass.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(stats().failed);
+    },
+  });
   new Gauge({
     name: 'omp_retention_completed_timestamp_seconds',
     help: 'When the last pass of retention over all memories was complete; 0: none was since the start.',
@@ -482,8 +491,7 @@ function addUsage(registry: Registry, sources: readonly EmbedderSource[]): void 
           const usage = embedder()?.usage;
           if (!usage || seen.has(usage)) continue;
           seen.add(usage);
-          const value = usage.totals()[field];
-          if (value !== null) this.inc(labels, value);
+          this.inc(labels, usage.totals()[field]);
         }
       },
     });
@@ -493,6 +501,11 @@ function addUsage(registry: Registry, sources: readonly EmbedderSource[]): void 
 const USAGE = [
   ['omp_embedding_texts_total', 'Texts that the embedding service has embedded.', 'texts'],
   ['omp_embedding_tokens_total', 'Tokens that the embedding service reported.', 'tokens'],
+  [
+    'omp_embedding_texts_without_tokens_total',
+    'Texts whose tokens the embedding service did not report.',
+    'texts_without_tokens',
+  ],
   [
     'omp_embedding_requests_total',
     'Requests that reached the embedding service, with retries and failures.',

@@ -1,9 +1,11 @@
-import type { EmbeddingUsage, UsageTotals } from '#contract';
+import type { EmbeddingUsage } from '#contract';
 
-export const NOTHING_USED: UsageTotals = { texts: 0, tokens: 0, requests: 0 };
+export type Used = Pick<EmbeddingUsage, 'texts' | 'tokens' | 'requests'>;
+
+export const NOTHING_USED: Used = { texts: 0, tokens: 0, requests: 0 };
 
 /** Unknown tokens make the sum unknown: a part would pass for the whole. */
-export const sumOf = (a: UsageTotals, b: UsageTotals): UsageTotals => ({
+export const sumOf = (a: Used, b: Used): Used => ({
   texts: a.texts + b.texts,
   tokens: a.tokens === null || b.tokens === null ? null : a.tokens + b.tokens,
   requests: a.requests + b.requests,

@@ -38,7 +38,7 @@ it('[Decision 63] a request counts for its first text, texts and tokens for who 
     { app: null, model: 'model', texts: 1, tokens: 12, requests: 0 },
   ]);
   expect(meter.take()).toEqual([]);
-  expect(meter.totals()).toEqual({ texts: 3, tokens: 17, requests: 1 });
+  expect(meter.totals()).toEqual({ texts: 3, tokens: 17, texts_without_tokens: 0, requests: 1 });
 });
 
 it.each([undefined, null, -1, 1.5, '7', Number.NaN, 1e15])(
@@ -52,7 +52,7 @@ it.each([undefined, null, -1, 1.5, '7', Number.NaN, 1e15])(
       ['editor', 2, null],
       ['other', 1, 4],
     ]);
-    expect(meter.totals()).toMatchObject({ texts: 3, tokens: null });
+    expect(meter.totals()).toMatchObject({ texts: 3, tokens: 7, texts_without_tokens: 1 });
   },
 );
 

@@ -156,7 +156,7 @@ describe('gauges', () => {
     const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
     onTestFinished(subject.close);
     const { telemetry, samples } = await openMeasured();
-    const usage = { take: () => [], totals: () => ({ texts: 21, tokens: 34, requests: 8 }) };
+    const usage = { take: () => [], totals: () => ({ texts: 21, tokens: 34, texts_without_tokens: 3, requests: 8 }) };
     const embedder = {
       ...hashingEmbedder(),
       stats: () => ({ queue_length: 7, cache_hits: 5, cache_misses: 3 }),
@@ -187,6 +187,7 @@ describe('gauges', () => {
     expect(shown('omp_query_cache_misses_total')).toBe(3);
     expect(shown('omp_embedding_texts_total')).toBe(21);
     expect(shown('omp_embedding_tokens_total')).toBe(34);
+    expect(shown('omp_embedding_texts_without_tokens_total')).toBe(3);
     expect(shown('omp_embedding_requests_total')).toBe(8);
     expect(shown('omp_build_info', { provider: 'memory', node: process.version })).toBe(1);
     for (const [dependency, current] of Object.entries(states)) {
