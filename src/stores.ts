@@ -45,20 +45,19 @@ export async function openStores(config: Config, { protect, parts, log }: StoreP
   const takeUsage = () => embedders.flatMap(({ usage }) => usage?.take() ?? []);
   const open = async (own: Config, name?: string) => {
     const loading = own.search.mode === 'keyword' ? undefined : embedderOf(own, name);
-    const embedder = await loading;
-    const context: ProviderContext = {
-      embedder: embedder && { model: embedder.model, dimensions: embedder.dimensions },
-      ranking: own.search,
-      // The entries of mounted stores are written to the log of the root store.
-      audit: name === undefined ? auditOptions(config) : undefined,
-      versions: versionOptions(own),
-      user_limits: userLimitOptions(config) !== undefined,
-      data_dir: own.data_dir,
-      max_record_bytes: 2 * config.max_request_bytes,
-      log,
-    };
-    const part = name === undefined ? 'provider' : `stores.${name}`;
-    const opening = openProvider(own.provider, providerOptions(own), context).then(async (backend) => {
+    const openOn = async (embedder: Embedder | undefined) => {
+      const context: ProviderContext = {
+        embedder: embedder && { model: embedder.model, dimensions: embedder.dimensions },
+        ranking: own.search,
+        // The entries of mounted stores are written to the log of the root store.
+        audit: name === undefined ? auditOptions(config) : undefined,
+        versions: versionOptions(own),
+        user_limits: userLimitOptions(config) !== undefined,
+        data_dir: own.data_dir,
+        max_record_bytes: 2 * config.max_request_bytes,
+        log,
+      };
+      const backend = await openProvider(own.provider, providerOptions(own), context);
       if (context.user_limits && cannotLimit(backend)) {
         await backend.close();
         throw new Error(NO_USER_LIMITS(name ?? backend.name));
@@ -70,18 +69,22 @@ export async function openStores(config: Config, { protect, parts, log }: StoreP
         protection,
         ...(name === undefined ? isPaid && { takeUsage } : { name }),
       });
-    });
-    const store = await parts.open(part, opening);
+    };
+    const part = name === undefined ? 'provider' : `stores.${name}`;
+    const store = await parts.open(part, Promise.resolve(loading).then(openOn));
+    const embedder = await loading;
     // The bundled model loads while the database starts.
     await embedder?.loaded;
     return { store, embedder };
   };
 
-  const opening = Promise.all(config.stores.map((one) => openMounted(one, open, { parts, log })));
+  // The first that is opened is closed last: the root store keeps what the embedders of all stores used.
+  const opening = open(config);
+  const openingMounted = Promise.all(config.stores.map((one) => openMounted(one, open, { parts, log })));
   // The root store may fail first.
-  opening.catch(() => {});
-  const { store: root, embedder } = await open(config);
-  const mounted = await opening;
+  openingMounted.catch(() => {});
+  const { store: root, embedder } = await opening;
+  const mounted = await openingMounted;
   const store = mountStores({ root, embedder, mounted, log });
   if (store.mounts) parts.add('entries of mounted stores', store.mounts.close);
   return { store, embedder, mounted };
