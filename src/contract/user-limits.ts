@@ -28,7 +28,7 @@ export const usageOf = ({ content }: { readonly content: string }): UserUsage =>
 export function overLimit(used: UserUsage, added: UserUsage, limits: UserLimits): OmpError | undefined {
   // First those that no waiting helps against.
   const kind = LIMIT_KINDS.find((each) => added[each] > 0 && used[each] + added[each] > (limits[each] ?? Infinity));
-  return kind && limitReached(kind, limits[kind] as number);
+  return kind && limitReached(kind);
 }
 
 export const addUsage = (one: UserUsage, other: UserUsage): UserUsage => ({
@@ -42,17 +42,18 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** The day of `adds_per_day`, such as `2026-03-01`. */
 export const utcDay = (now = Date.now()): string => new Date(now).toISOString().slice(0, 10);
 
-function limitReached(limit: LimitKind, most: number): OmpError {
+/** Without numbers: of a user who is full, the limit is what it has, and the caller may not be allowed to read all of that. */
+function limitReached(limit: LimitKind): OmpError {
   const ask = `or ask the operator for a higher user_limits.${limit}`;
   if (limit === 'memories') {
-    const message = `this user may have at most ${most} memories; delete some, ${ask}`;
+    const message = `this user has as many memories as it may have; delete some, ${ask}`;
     return new OmpError('payload_too_large', message, { limit });
   }
   if (limit === 'bytes') {
-    const message = `content: all contents of this user may have at most ${most} bytes; delete or shorten some, ${ask}`;
+    const message = `content: all contents of this user would have more bytes than they may have; delete or shorten some, ${ask}`;
     return new OmpError('payload_too_large', message, { limit });
   }
   const retryAfter = Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000);
-  const message = `at most ${most} memories of this user may be added a day; wait until 00:00 UTC, ${ask}`;
+  const message = `no more memories of this user may be added today; wait until 00:00 UTC, ${ask}`;
   return new OmpError('rate_limited', message, { limit, retryAfter });
 }

@@ -146,7 +146,7 @@ export const limitsSuite = (subject: GetSubject) =>
       const late = await add(client, { user_id, content: 'late' });
       expectError(late, 'rate_limited');
       expect(late.headers.get('retry-after')).toBe(String(12 * 60 * 60));
-      expect(late.text).toContain('00:00 UTC');
+      expect(late.text).toMatch(/added today; wait until 00:00 UTC/);
       noon('2031-05-05');
       expect(
         (await race([client], user_id, [times(4), times(1), times(3)])).filter(({ memory }) => memory),
@@ -163,7 +163,7 @@ export const limitsSuite = (subject: GetSubject) =>
       expect(results[1]).toMatchObject({ error: { code: 'payload_too_large' } });
       const none = await client.batch([{ user_id, content: text(1) }]);
       expect(none).toMatchObject([
-        { error: { code: 'payload_too_large', message: expect.stringMatching(/bytes.*user_limits/) } },
+        { error: { code: 'payload_too_large', message: expect.stringMatching(/^\D*bytes\D*user_limits\D*$/) } },
       ]);
     });
 
@@ -183,10 +183,9 @@ export const limitsSuite = (subject: GetSubject) =>
       expect(batch).toMatchObject([{ memory: { content: 'a' } }, { error: { code: 'payload_too_large' } }]);
       expect((await client.batch(memories, `b-${user_id}`))[0]).toEqual(batch[0]);
       expect((await send()).body).toEqual(answers[0]?.body);
-      expectError(
-        await add(client, { user_id, content: 'once' }, { 'idempotency-key': `o-${user_id}` }),
-        'payload_too_large',
-      );
+      const another = await add(client, { user_id, content: 'once' }, { 'idempotency-key': `o-${user_id}` });
+      // No number: the caller may not be allowed to read all that the user has.
+      expect(expectError(another, 'payload_too_large').message).toMatch(/^\D+$/);
       expect(await usage(user_id)).toMatchObject({ memories: 2, adds_per_day: 2 });
     });
 
