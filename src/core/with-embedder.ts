@@ -14,17 +14,21 @@ import {
   type MemoryPatch,
   type NewMemory,
   type NewVector,
+  NO_USAGE,
   OmpError,
   type Provider,
   type Ref,
   type SearchHit,
   type SearchQuery,
+  type UserUsage,
+  usageOf,
   type Vector,
   type VersionStore,
 } from '#contract';
 import { effectivePatch, requireVersion } from '#toolbox';
 import { keepUsage, type UsageReader } from './embedding-usage.ts';
 import { eraseFrom, type StoreErasure } from './erasure.ts';
+import { createFullUsers } from './full-users.ts';
 import { createRepeats, keyOfBatch, type RequestKey } from './idempotency.ts';
 import { startIngestion } from './ingestion.ts';
 
@@ -173,7 +177,9 @@ export function withEmbedder(
   const ingestion = embedder && queue && startIngestion(queue, embedder, log);
   const usage = takeUsage && keepUsage(takeUsage, embeddingUsage, log);
   const vectors = createVectors(embedder, queue?.deferred === true, check);
-  const writes = { provider, vectors, kick: () => ingestion?.kick() };
+  const { userUsage } = provider;
+  const fullUsers = vectors.atOnce && userUsage ? createFullUsers(userUsage) : undefined;
+  const writes = { provider, vectors, fullUsers, kick: () => ingestion?.kick() };
   return {
     ...others,
     embedding: embedder && { model: embedder.model, dimensions: embedder.dimensions },
@@ -200,6 +206,8 @@ export function withEmbedder(
 interface Writes {
   readonly provider: Provider;
   readonly vectors: Vectors;
+  /** Undefined: nothing is embedded before the store decides. */
+  readonly fullUsers: ReturnType<typeof createFullUsers> | undefined;
   /** Tells the ingestion queue that there is something to do. */
   kick(): void;
 }
@@ -242,20 +250,29 @@ function createVectors(embedder: Embedder | undefined, deferred: boolean, check:
   };
 }
 
-function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: Writes): NonNullable<Store['add']> {
+function addTo(
+  add: NonNullable<Provider['add']>,
+  { provider, vectors, fullUsers, kick }: Writes,
+): NonNullable<Store['add']> {
   const { useOf, repeat } = createRepeats(provider);
   return async ({ input, key, onRepeat, limits }, call) => {
     let vector: Vector | undefined;
     for (;;) {
+      // Before the look at the key: what another request adds with it meanwhile is the answer, however full the user is.
+      const admit = limits && (await fullUsers?.look([input.user_id], limits, call));
       const use = key && (await useOf(key, [input], call));
       if (use) {
         const [memory] = await repeat(use, [input], call);
         onRepeat?.(0);
         return memory as Memory;
       }
+      const rejection = admit?.(input.user_id, usageOf(input));
+      if (rejection) throw rejection;
       vector ??= await vectors.ofContent(input, call);
       const claim = key && { ...key, before: undefined, places: [0], size: 1 };
-      const memory = await add({ input, vector, key: claim, limits }, call);
+      const adding = add({ input, vector, key: claim, limits }, call);
+      if (limits) adding.catch((error) => fullUsers?.note(input.user_id, error));
+      const memory = await adding;
       // No memory: another request has used the key meanwhile. Return its result.
       if (!memory) continue;
       if (vectors.deferred) kick();
@@ -266,7 +283,7 @@ function addTo(add: NonNullable<Provider['add']>, { provider, vectors, kick }: W
 
 function batchTo(
   batch: NonNullable<Provider['batch']>,
-  { provider, vectors, kick }: Writes,
+  { provider, vectors, fullUsers, kick }: Writes,
 ): NonNullable<Store['batch']> {
   const { check } = provider;
   const { useOf, repeat } = createRepeats(provider);
@@ -274,8 +291,10 @@ function batchTo(
     const key = requestKey && keyOfBatch(requestKey);
     const outcomes: (BatchOutcome | undefined)[] = inputs.map((input) => input && rejectionOf(() => check?.(input)));
     const isOpen = (place: number) => inputs[place] !== undefined && outcomes[place] === undefined;
-    let byPlace: Map<number, Vector | OmpError> | undefined;
+    const users = inputs.flatMap((input) => input?.user_id ?? []);
+    const byPlace = new Map<number, Vector | OmpError>();
     for (;;) {
+      const admit = limits && (await fullUsers?.look(users, limits, call));
       const use = key && (await useOf(key, inputs, call));
       if (use) {
         const repeatable = inputs.map((input, place) => (isOpen(place) ? input : undefined));
@@ -285,13 +304,16 @@ function batchTo(
           onRepeat?.(place);
         }
       }
-      const open = [...inputs.keys()].filter(isOpen);
-      if (open.length === 0) return outcomes;
-      if (!byPlace) {
-        const contents = open.map((place) => (inputs[place] as NewMemory).content);
-        const newVectors = await vectors.ofContents(contents, call);
-        byPlace = new Map(open.map((place, i) => [place, newVectors[i] as Vector | OmpError]));
-      }
+      const rejections = inputs.map((input, place) =>
+        input && isOpen(place) ? admit?.(input.user_id, usageOf(input)) : undefined,
+      );
+      const open = [...inputs.keys()].filter((place) => isOpen(place) && !rejections[place]);
+      const all = () => outcomes.map((outcome, place) => outcome ?? rejections[place]);
+      if (open.length === 0) return all();
+      const missing = open.filter((place) => !byPlace.has(place));
+      const contents = missing.map((place) => (inputs[place] as NewMemory).content);
+      for (const [i, vector] of (await vectors.ofContents(contents, call)).entries())
+        byPlace.set(missing[i] as number, vector);
       const items: (NewVector & { readonly place: number })[] = [];
       for (const place of open) {
         const vector = byPlace.get(place) ?? null;
@@ -301,10 +323,13 @@ function batchTo(
       const places = items.map(({ place }) => place);
       const claim: KeyClaim | undefined = key && { ...key, before: use, places, size: inputs.length };
       const results = items.length > 0 ? await batch({ items, key: claim, limits }, call) : [];
-      for (const [i, outcome] of results?.entries() ?? []) outcomes[places[i] as number] = outcome;
+      for (const [i, outcome] of results?.entries() ?? []) {
+        outcomes[places[i] as number] = outcome;
+        fullUsers?.note((items[i] as NewVector).input.user_id, outcome);
+      }
       if (results && vectors.deferred) kick();
       requireSome(outcomes);
-      if (results) return outcomes;
+      if (results) return all();
       // Another request has used the key meanwhile: return its results.
     }
   };
@@ -312,7 +337,7 @@ function batchTo(
 
 function updateOf(
   update: NonNullable<Provider['update']>,
-  { provider, vectors, kick }: Writes,
+  { provider, vectors, fullUsers, kick }: Writes,
 ): NonNullable<Store['update']> {
   return async ({ ref, patch, limits }, call) => {
     const { content, ...others } = patch;
@@ -331,8 +356,15 @@ function updateOf(
       // The first update has made a new version.
       if (ref.versions) exactRef = { ...ref, versions: [current.updated_at] };
     }
+    const { user_id } = current;
+    const growth: UserUsage = { ...NO_USAGE, bytes: usageOf({ content }).bytes - usageOf(current).bytes };
+    const rejection = limits && (await fullUsers?.look([user_id], limits, call))?.(user_id, growth);
+    // The growth is exact only if nobody has changed the content meanwhile.
+    if (rejection && (await provider.get(ref, call))?.updated_at === current.updated_at) throw rejection;
     const vector = await vectors.ofContent({ ...effectivePatch(current, patch), content }, call);
-    return update({ ref: exactRef, patch, vector, current, limits }, call);
+    const updating = update({ ref: exactRef, patch, vector, current, limits }, call);
+    if (limits) updating.catch((error) => fullUsers?.note(user_id, error));
+    return updating;
   };
 }
 
