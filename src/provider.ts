@@ -85,6 +85,7 @@ export type {
   UpdateRequest,
   UsageMeter,
   UsageQuery,
+  UsageRow,
   UsageStore,
   UsageTotals,
   UserLimits,

@@ -488,7 +488,9 @@ class MemoryClient:
         return "/webhooks/" + urllib.parse.quote(id, safe="")
 
     def embedding_usage(self, **filters: Any) -> Dict[str, Any]:
-        """What the embedding service was used for, by day and caller. Needs a key with the grant admin:*. `filters`: since, until (days)."""
+        """What the embedding service was used for, by day and caller. Needs a key with the grant admin:*. `filters`: since, until (days), cursor
+        (`next_cursor` of the page before).
+        """
         return self._send("GET", "/embedding-usage", query=filters, repeatable=True)
 
     def frozen(self) -> Dict[str, Any]:

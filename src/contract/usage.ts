@@ -32,16 +32,21 @@ export interface UsageMeter {
   totals(): UsageTotals;
 }
 
+/** What a row is of. */
+export type UsageRow = Pick<EmbeddingUsage, 'day' | 'app' | 'model'>;
+
 export interface UsageQuery {
   /** Days, inclusive. */
   readonly since: string;
   readonly until: string;
+  /** Rows after this one; undefined: from the first. */
+  readonly after?: UsageRow | undefined;
   readonly limit: number;
 }
 
 export interface UsageStore {
   /** Adds these to what is stored: one row for each day, app and model. */
   add(rows: readonly EmbeddingUsage[], call: Call): Promise<void>;
-  /** Newest day first. */
+  /** Newest day first; those of a day in an order of their own that stays. */
   read(query: UsageQuery, call: Call): Promise<EmbeddingUsage[]>;
 }

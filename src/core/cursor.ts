@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { invalidRequest, type Position } from '#contract';
 
 const VERSION = 1;
-/** Cursors with ids of the gateway have at most 256 characters. Ids of mapped tables, and of users, may be longer. */
-const MAX_LENGTH = 1_536;
+/** Cursors with ids of the gateway have at most 256 characters. Ids of mapped tables, of users, and names of callers may be longer. */
+const MAX_LENGTH = 4_608;
 
 /** The time in a cursor of items without one, such as users, which are in the order of their ids. */
 export const NO_TIME = '1970-01-01T00:00:00.000Z';

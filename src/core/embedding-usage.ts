@@ -1,4 +1,12 @@
-import { backgroundCall, type Call, type EmbeddingUsage, type Log, type UsageQuery, type UsageStore } from '#contract';
+import {
+  backgroundCall,
+  type Call,
+  type EmbeddingUsage,
+  type Log,
+  type UsageQuery,
+  type UsageRow,
+  type UsageStore,
+} from '#contract';
 import { createTally } from '#toolbox';
 
 /*
@@ -83,14 +91,17 @@ function createProcessUsage(): UsageStore & { since(): string } {
         since = `${next}T00:00:00.000Z`;
       }
     },
-    read: async ({ since, until, limit }) =>
+    read: async ({ since, until, after, limit }) =>
       kept
         .rows()
-        .filter(({ day }) => day >= since && day <= until)
-        .sort(newestFirst)
+        .filter((row) => row.day >= since && row.day <= until && (!after || inOrder(after, row) < 0))
+        .sort(inOrder)
         .slice(0, limit),
     since: () => since,
   };
 }
 
-const newestFirst = (a: EmbeddingUsage, b: EmbeddingUsage): number => b.day.localeCompare(a.day);
+/** Newest day first. */
+const inOrder = (a: UsageRow, b: UsageRow): number =>
+  compare(b.day, a.day) || compare(a.app ?? '', b.app ?? '') || compare(a.model, b.model);
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { invalidRequest } from '#contract';
+import type { Position, UsageRow } from '#contract';
 import { NOTHING_USED, sumOf } from '#toolbox';
 import { NO_FACTS } from '../core/audit-queue.ts';
-import { short } from './fields.ts';
+import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import { cursor, next_cursor, short } from './fields.ts';
 import { requireAdmin } from './keys.ts';
 import { verb } from './verb.ts';
 
-/** Rows of one answer. Beyond, there is an error: a part would pass for the whole. */
+/** Rows of a page. */
 const MAX_ROWS = 10_000;
 /** Usual size of a row. */
 const ROW_BYTES = 200;
@@ -26,6 +27,19 @@ const day = (description: string) =>
 const daysBefore = (until: string, days: number): string =>
   new Date(Date.parse(until) - days * DAY_MS).toISOString().slice(0, 10);
 
+/** The place of a row, in a cursor. */
+const positionOf = ({ day, app, model }: UsageRow): Position => ({
+  created_at: `${day}T00:00:00.000Z`,
+  id: `${model.length}~${model}${app ?? ''}`,
+});
+
+function rowIn({ created_at, id }: Position): UsageRow {
+  const [, length, names] = /^(\d{1,3})~(.*)$/su.exec(id) ?? [];
+  if (names === undefined) throw malformed();
+  const end = Number(length);
+  return { day: created_at.slice(0, 10), app: names.slice(end) || null, model: names.slice(0, end) };
+}
+
 const USED = {
   texts: z.int().min(0).meta({ description: 'Texts that the service has embedded.' }),
   tokens: z
@@ -44,26 +58,38 @@ export const embeddingUsage = verb({
   input: z.object({
     since: day(`First day, UTC; default: ${DAYS - 1} days before the last one.`).optional(),
     until: day('Last day, UTC; default: today.').optional(),
+    cursor,
   }),
   needs: ['embeddingUsage'],
   remedy: 'it is counted with OMP_EMBEDDER=openai; the bundled model costs nothing',
   feature: 'embedding_usage',
   facts: () => NO_FACTS,
-  async run({ until = new Date().toISOString().slice(0, 10), since = daysBefore(until, DAYS - 1) }, access, call) {
+  async run(
+    { until = new Date().toISOString().slice(0, 10), since = daysBefore(until, DAYS - 1), cursor },
+    access,
+    call,
+  ) {
     await requireAdmin(access, call);
     const usage = access.store.embeddingUsage;
+    const filters = { of: 'embedding-usage', since, until };
+    const after = cursor === undefined ? undefined : rowIn(decodeCursor(cursor, filters));
     const read = async () => {
-      const rows = await usage.read({ since, until, limit: MAX_ROWS + 1 }, call);
+      const rows = await usage.read({ since, until, after, limit: MAX_ROWS + 1 }, call);
       return { result: rows, count: 0, bytes: rows.length * ROW_BYTES };
     };
-    const items = await access.shares.records(MAX_ROWS, call, read, ROW_BYTES);
-    if (items.length > MAX_ROWS) throw invalidRequest(`these are more than ${MAX_ROWS} rows: ask for fewer days`);
-    return { since, until, counted_since: usage.since() ?? null, items, totals: items.reduce(sumOf, NOTHING_USED) };
+    const rows = await access.shares.records(MAX_ROWS, call, read, ROW_BYTES);
+    const items = rows.slice(0, MAX_ROWS);
+    const last = rows.length > MAX_ROWS ? items.at(-1) : undefined;
+    return {
+      ...{ since, until, counted_since: usage.since() ?? null, items, totals: items.reduce(sumOf, NOTHING_USED) },
+      next_cursor: last ? encodeCursor(positionOf(last), filters) : null,
+    };
   },
   id: 'getEmbeddingUsage',
   summary: 'Get what embedding costs, by day and caller',
   description: `Texts, tokens and requests that the embedding service was used for, of all stores of this gateway. Needs \`admin:*\`. Available if
-\`features.embedding_usage\` is true: an embedding service is configured.`,
+\`features.embedding_usage\` is true: an embedding service is configured. An answer has at most 10,000 items: pass \`next_cursor\` as \`cursor\`, with
+the same days, until it is null, and add up the totals.`,
   success: {
     description: 'The days, newest first.',
     schema: z
@@ -85,7 +111,8 @@ export const embeddingUsage = verb({
             ...USED,
           }),
         ),
-        totals: z.looseObject(USED).meta({ description: 'The sums of all items.' }),
+        totals: z.looseObject(USED).meta({ description: 'The sums of these items.' }),
+        next_cursor,
       })
       .meta({ id: 'EmbeddingUsage' }),
     example: {
@@ -97,6 +124,7 @@ export const embeddingUsage = verb({
         { day: '2026-03-01', app: null, model: 'text-embedding-3-small', texts: 8, tokens: 190, requests: 4 },
       ],
       totals: { texts: 128, tokens: 4500, requests: 35 },
+      next_cursor: null,
     },
   },
   consistent: false,

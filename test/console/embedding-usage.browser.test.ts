@@ -15,9 +15,12 @@ const [ADMIN, NARROW] = [newKey(), newKey()];
 describe.skipIf(!hasChromium)('what embedding costs', () => {
   const open = useConsole();
   /** The page of keys of a gateway whose embedders have used this today. */
-  const openWith = async (used: readonly Omit<EmbeddingUsage, 'day' | 'model'>[], { key } = ADMIN) => {
+  const openWith = async (
+    used: readonly (Omit<EmbeddingUsage, 'day' | 'model'> & { readonly model?: string })[],
+    { key } = ADMIN,
+  ) => {
     const day = new Date().toISOString().slice(0, 10);
-    const rows = used.map((one) => ({ ...one, day, model: 'm' }));
+    const rows = used.map((one) => ({ model: 'm', ...one, day }));
     const log = recordingLog();
     const opened = await openProvider('memory', { scopes: 'native' }, contextOf({}));
     const provider = compose(opened, { embedder: undefined, log, takeUsage: () => rows.splice(0) });
@@ -50,6 +53,13 @@ describe.skipIf(!hasChromium)('what embedding costs', () => {
   it('[Decision 63] is drawn in texts where tokens are unknown', async () => {
     const { page } = await openWith([{ app: 'editor', texts: 2, tokens: null, requests: 1 }]);
     await expect.poll(() => page.locator('main').textContent()).toMatch(/texts of 30 days, UTC: 2.*unknown/);
+  });
+
+  it('[Decision 63] is read page by page', async () => {
+    const one = { app: 'editor', texts: 1, tokens: 2, requests: 1 };
+    const { page } = await openWith(Array.from({ length: 10_001 }, (_, n) => ({ ...one, model: `m-${n}` })));
+    const table = page.getByLabel('Embedding service by key');
+    await expect.poll(() => table.locator('tbody tr').allTextContents()).toEqual(['editor20,00210,00110,001']);
   });
 
   it('[Decision 63] is absent for a key without admin:*', async () => {

@@ -74,6 +74,7 @@ it('[Decision 63] a store without usage has it since the start, in a process tha
   expect(await usage.read({ ...ALL, since: '2026-03-03' }, call)).toHaveLength(1);
   expect(await usage.read({ ...ALL, until: '2026-03-02' }, call)).toHaveLength(1);
   expect(await usage.read({ ...ALL, limit: 1 }, call)).toHaveLength(1);
+  expect(await usage.read({ ...ALL, after: row({ day: '2026-03-03' }) }, call)).toEqual([row()]);
   for (let n = 0; n < 20_000; n++) used.push(row({ day: '2026-03-04', app: `subject ${n}` }));
   expect(await usage.read(ALL, call)).toHaveLength(20_000);
   expect(usage.since()).toBe('2026-03-04T00:00:00.000Z');

@@ -33,7 +33,7 @@ async function serve(used: readonly EmbeddingUsage[]) {
 }
 
 it('[Decision 63] usage of the last 30 days comes by day and caller, with sums', async () => {
-  const items = [row(), row({ app: null, tokens: 0 }), row({ day: dayBefore(29) })];
+  const items = [row({ app: null, tokens: 0 }), row(), row({ day: dayBefore(29) })];
   const { ask, client } = await serve([...items, row({ day: dayBefore(30) })]);
   const { status, body } = await ask();
   expect(status).toBe(200);
@@ -43,6 +43,7 @@ it('[Decision 63] usage of the last 30 days comes by day and caller, with sums',
     counted_since: expect.stringMatching(/T.*Z$/),
     items,
     totals: { texts: 6, tokens: 10, requests: 3 },
+    next_cursor: null,
   });
   const { items: older } = (await ask({ since: dayBefore(40), until: dayBefore(30) })).body as { items: unknown };
   expect(older).toEqual([row({ day: dayBefore(30) })]);
@@ -79,9 +80,35 @@ it.each(['2026-3-1', '2026-02-30', '0000-01-01', '2026-03-01T00:00:00Z', 'today'
   },
 );
 
-it('[Decision 63] 10,000 rows are answered, and more are an error instead of a part', async () => {
-  const rows = Array.from({ length: 10_001 }, (_, n) => row({ day: dayBefore(n === 0 ? 1 : 0), app: `subject ${n}` }));
-  const { ask } = await serve(rows);
-  expect(expectError(await ask(), 'invalid_request').message).toMatch(/fewer days/);
-  expect((await ask({ since: dayBefore(0) })).body).toMatchObject({ totals: { requests: 10_000 } });
+it('[Decision 63] all rows come page by page, each once, whatever the names are', async () => {
+  const today = Array.from({ length: 9_999 }, (_, n) => row({ app: n === 0 ? null : `subject ${n}` }));
+  // The last of a page is in the cursor.
+  const long = row({ day: dayBefore(1), app: '\u0001'.repeat(256), model: '\u0001'.repeat(256) });
+  const { ask } = await serve([row({ day: dayBefore(1), app: 'editor' }), long, ...today]);
+  const seen: EmbeddingUsage[] = [];
+  const pages: number[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const { status, body, text } = await ask(cursor === undefined ? {} : { cursor });
+    expect(status, text).toBe(200);
+    const page = body as { items: EmbeddingUsage[]; totals: { requests: number }; next_cursor: string | null };
+    expect(page.totals.requests).toBe(page.items.length);
+    pages.push(page.items.length);
+    seen.push(...page.items);
+    cursor = page.next_cursor;
+  }
+  expect(pages).toEqual([10_000, 1]);
+  expect(new Set(seen.map(({ day, app }) => `${day} ${app}`)).size).toBe(10_001);
+  expect(seen.map(({ day }) => day)).toEqual(
+    seen
+      .map(({ day }) => day)
+      .sort()
+      .reverse(),
+  );
+});
+
+it('[Decision 63] a cursor is one of these days', async () => {
+  const { ask } = await serve(Array.from({ length: 10_001 }, (_, n) => row({ app: `${n}` })));
+  const { next_cursor: cursor } = (await ask()).body as { next_cursor: string };
+  expectError(await ask({ cursor, since: dayBefore(1) }), 'invalid_request');
+  expectError(await ask({ cursor: `${cursor}x` }), 'invalid_request');
 });

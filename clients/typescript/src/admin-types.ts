@@ -93,8 +93,9 @@ export interface WebhookWithSecret extends Webhook {
 
 export interface EmbeddingUsageQuery {
   /** First and last day, UTC, `YYYY-MM-DD`; default: the last 30 days. */
-  since?: string;
-  until?: string;
+  since?: string | undefined;
+  until?: string | undefined;
+  cursor?: string | undefined;
 }
 
 export interface EmbeddingUsageTotals {
@@ -121,5 +122,8 @@ export interface EmbeddingUsage {
   counted_since: string | null;
   /** Newest day first. */
   items: EmbeddingUsageRow[];
+  /** Of this page. */
   totals: EmbeddingUsageTotals;
+  /** Null: this is the last page. */
+  next_cursor?: string | null;
 }

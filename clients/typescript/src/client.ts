@@ -26,6 +26,7 @@ import type {
   Delivery,
   EmbeddingUsage,
   EmbeddingUsageQuery,
+  EmbeddingUsageRow,
   Erased,
   ExportedMemory,
   ExportPage,
@@ -191,8 +192,9 @@ export class MemoryClient {
   }
 
   /** What the embedding service was used for, by day and caller. Throws `ScopeDeniedError` unless the key has the grant `admin:*`. */
-  embeddingUsage(query: EmbeddingUsageQuery = {}, options?: CallOptions): ApiPromise<EmbeddingUsage> {
-    return toPromise(this.#send(reading('GET', ['embedding-usage'], { query }), options));
+  embeddingUsage(query: EmbeddingUsageQuery = {}, options?: CallOptions): Pages<EmbeddingUsageRow, EmbeddingUsage> {
+    const itemsOf = (page: EmbeddingUsage) => page.items;
+    return pages(this.#send, { path: ['embedding-usage'], query, itemsOf }, options);
   }
 
   /** Verbs, features and limits of the gateway. */

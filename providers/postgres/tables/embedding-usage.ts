@@ -6,8 +6,10 @@ import type { Names } from './names.ts';
 /** What embedding costs, in its table. */
 export const createUsageStore = (names: Names, run: Run): UsageStore => ({
   add: async (rows, call) => void (await run(addText(names), valuesOf(rows), call)),
-  read: async ({ since, until, limit }, call) =>
-    (await run(readText(names), [since, until, limit], call)) as unknown as EmbeddingUsage[],
+  read: async ({ since, until, after, limit }, call) => {
+    const values = [since, until, limit, after?.day ?? null, after?.app ?? '', after?.model ?? ''];
+    return (await run(readText(names), values, call)) as unknown as EmbeddingUsage[];
+  },
 });
 
 /** The same for a command with a connection of its own. */
@@ -32,4 +34,5 @@ const valuesOf = (rows: readonly EmbeddingUsage[]): unknown[] => [
 
 const readText = ({ embeddingUsage }: Names): string =>
   `select to_char(day, 'YYYY-MM-DD') as day, nullif(app, '') as app, model, texts::float8, tokens::float8, requests::float8
-   from ${embeddingUsage} as u where u.day between $1::date and $2::date order by u.day desc, u.app, u.model limit $3`;
+   from ${embeddingUsage} as u where u.day between $1::date and least($2::date, $4::date)
+     and ($4::date is null or u.day < $4::date or (u.app, u.model) > ($5, $6)) order by u.day desc, u.app, u.model limit $3`;
