@@ -162,9 +162,9 @@ test(`${RUNS} malformed requests each get a response of the protocol or a closed
   const lines = stdout
     .split('\n')
     .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as { level: number; msg: string; request_id?: string; err?: { message: string } });
+    .map((line) => JSON.parse(line) as { level: number; msg: string; request_id?: string; reason?: string });
   const unexpected = lines.filter(
-    ({ level, msg, err }) => level >= 40 && msg !== 'not authenticated' && err?.message !== TOO_LATE,
+    ({ level, msg, reason }) => level >= 40 && msg !== 'not authenticated' && reason !== TOO_LATE,
   );
   expect(unexpected.slice(0, 3)).toEqual([]);
   // Every response is in the log.
