@@ -136,7 +136,7 @@ describe('with a PostgreSQL server to stop', () => {
     url.password = 'wrong-s3cret';
     const refused = await runProgram({ env: { ...env, DATABASE_URL: url.href } });
     expect(refused).toMatchObject({ status: 1, stdout: '' });
-    expect(refused.stderr).toMatch(/the database rejected the credentials of the gateway/);
+    expect(refused.stderr).toMatch(/the database rejected the credentials; check user and password in DATABASE_URL/);
     expect(refused.stderr).not.toContain('wrong-s3cret');
     expect(refused.stderr).not.toMatch(/^\s+at /m);
   });
