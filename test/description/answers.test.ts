@@ -56,7 +56,7 @@ describe('every response is documented', () => {
   beforeAll(async () => {
     subject = await openSubject({ provider: 'memory', options: { scopes: 'native' } });
     document = await fetchDocument(subject.client);
-    judge = await judgeOf(document, { closed: true });
+    judge = judgeOf(document, { closed: true });
   });
   afterAll(() => Promise.all([subject.close(), judge.close()]));
 

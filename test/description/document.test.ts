@@ -77,7 +77,7 @@ describe('the OpenAPI document', () => {
   });
 
   it('has examples that match its schemas', async () => {
-    const judge = await judgeOf(document, { closed: true });
+    const judge = judgeOf(document, { closed: true });
     let seen = 0;
     const check = async (pointer: string, value: unknown) => {
       seen++;
@@ -102,7 +102,7 @@ describe('the OpenAPI document', () => {
         }
     }
     expect(seen).toBeGreaterThan(40);
-    await judge.close();
+    judge.close();
   });
 });
 
@@ -121,7 +121,7 @@ describe('the documented limits', () => {
     const app = createApp({ gate, authenticator: OPEN, log, ...APP_LIMITS, max_request_bytes: 8_388_608 });
     client = clientOf(async (path, init) => app.request(path, init, {}));
     document = await fetchDocument(client);
-    judge = await judgeOf(document, { closed: false });
+    judge = judgeOf(document, { closed: false });
   });
   afterAll(async () => {
     await close();

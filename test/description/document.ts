@@ -1,11 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { randomUUID } from 'node:crypto';
 import {
   type Output,
+  registerSchema,
   type SchemaFragment,
   setShouldValidateFormat,
+  unregisterSchema,
   validate,
 } from '@hyperjump/json-schema/openapi-3-1';
 import '@hyperjump/json-schema/formats';
@@ -114,24 +113,22 @@ export const resolve = ({ components }: Document, schema: Schema): Schema =>
 export interface Judge {
   /** What a value has against it by the schema at a JSON pointer into the document; empty when nothing. */
   mistakes(pointer: string, value: unknown): Promise<string[]>;
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** `closed` also counts keys the document does not name, which it lets pass for the sake of newer servers. */
-export const judgeOf = async (document: Document, { closed }: { closed: boolean }): Promise<Judge> => {
+export const judgeOf = (document: Document, { closed }: { closed: boolean }): Judge => {
   const close = (_key: string, value: unknown) =>
     closed && value !== null && typeof value === 'object' && 'properties' in value && 'additionalProperties' in value
       ? { ...value, additionalProperties: false }
       : value;
-  // The validator reads an OpenAPI document from a file of this ending.
-  const folder = await mkdtemp(join(tmpdir(), 'omp-description-'));
-  const file = join(folder, 'gateway.openapi.json');
-  await writeFile(file, JSON.stringify(document, close));
-  const url = pathToFileURL(file).href;
+  // Read once: by the address of a file it would be read for each schema of it.
+  const url = `https://gateway.test/${randomUUID()}`;
+  registerSchema(JSON.parse(JSON.stringify(document, close)), url, 'https://spec.openapis.org/oas/3.1/schema-base');
   return {
     mistakes: async (pointer, value) =>
       describeMistakes(await validate(`${url}#${encodeURI(pointer)}`, value as SchemaFragment, 'BASIC')),
-    close: () => rm(folder, { recursive: true }),
+    close: () => unregisterSchema(url),
   };
 };
 
