@@ -10,7 +10,7 @@ import { newKey } from '../../src/auth/credentials.ts';
 import { callTool, connect, type Mode, REVISIONS, toolError } from '../mcp/client.ts';
 import { eventually } from '../support/eventually.ts';
 import type { WireContext, WireMemory, WirePage } from '../support/wire.ts';
-import { dataFolder, runProgram, startGateway } from './gateway.ts';
+import { dataFolder, FAST_START, runProgram, startGateway } from './gateway.ts';
 
 const KEYWORDS = { OMP_SEARCH_MODE: 'keyword' };
 
@@ -18,7 +18,7 @@ const KEYWORDS = { OMP_SEARCH_MODE: 'keyword' };
 async function start(env: Record<string, string>, args: readonly string[] = [], mode: Mode = 'auto') {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [resolve('dist/src/main.js'), 'mcp', ...args],
+    args: [FAST_START, resolve('dist/src/main.js'), 'mcp', ...args],
     env: { PATH: process.env.PATH ?? '', ...env },
     stderr: 'pipe',
   });
