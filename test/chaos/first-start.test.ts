@@ -2,9 +2,10 @@ import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { startGateway, startProgram, temporaryFolder } from '../process/gateway.ts';
+import { FULL } from '../support/full.ts';
 import { writeRow } from './survive.ts';
 
-const ROUNDS = 20;
+const ROUNDS = FULL ? 20 : 6;
 /** Duration of a first start on a slow machine. */
 const LONGEST_MS = 6_000;
 

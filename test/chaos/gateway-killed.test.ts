@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { dataFolder } from '../process/gateway.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
+import { FULL } from '../support/full.ts';
 import { anyOf, brokenConnection, downOf } from '../support/ledger.ts';
 import { embeddedBy, startEmbedding, startSubject } from './subject.ts';
 import { survive } from './survive.ts';
 
-const ROUNDS = 2;
+const ROUNDS = FULL ? 2 : 1;
 
 const STORES = {
   async embedded() {

@@ -1,11 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
+import { dataFolder, FAST_START, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
 const EMPTY = ['lock'];
 const COMPLETE = ['lock', 'omp-gateway.json', 'postgres'];
@@ -31,12 +31,12 @@ async function contentsOf(folder: string): Promise<Record<string, string[]>> {
   return contents;
 }
 
-/** A data folder with memories, their vectors, a key and audit entries; and a backup of it. */
-let stored: { folder: string; file: string };
+/** A data folder with memories, their vectors, a key and audit entries; a backup of it; and every row in it. */
+let stored: { folder: string; file: string; contents: Record<string, string[]> };
 beforeAll(async () => {
   const folder = await makeDataDir();
   const file = join(folder, 'omp.backup');
-  stored = { folder, file };
+  stored = { folder, file, contents: {} };
 });
 
 it('restores every row of every table, vectors and keys included', async () => {
@@ -57,6 +57,7 @@ it('restores every row of every table, vectors and keys included', async () => {
   expect(readdirSync(target).sort()).toEqual(COMPLETE);
   const [before, after] = [await contentsOf(stored.folder), await contentsOf(target)];
   expect(after).toEqual(before);
+  stored.contents = before;
   expect(before['omp.memories']).toHaveLength(3);
   expect(before['omp.memories']?.[0]).toMatch(/\[-?\d\.\d+.*,/);
   expect(before['omp.api_keys']).toHaveLength(1);
@@ -153,11 +154,19 @@ describe('after kill -9', () => {
       await restore.ended;
       if (!existsSync(join(folder, 'postgres')))
         expect(await run(env, 'restore', stored.file)).toMatchObject({ status: 0 });
-      expect(await contentsOf(folder)).toEqual(await contentsOf(stored.folder));
+      expect(await contentsOf(folder)).toEqual(stored.contents);
       expect(readdirSync(folder).sort()).toEqual(COMPLETE);
     },
   );
 });
+
+/** An archive that unpacks to a thousand times its size. */
+function zeros(): Buffer {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, 'zeros'), '');
+  truncateSync(join(folder, 'zeros'), 400_000_000);
+  return execFileSync('tar', ['-czf', '-', '-C', folder, 'zeros']);
+}
 
 describe('restore leaves nothing behind, and says why, when', () => {
   const size = () => readFileSync(stored.file).length;
@@ -168,8 +177,6 @@ describe('restore leaves nothing behind, and says why, when', () => {
     writeFileSync(file, bytes);
   };
   const NOT_WHOLE = /is not a whole backup: it is cut, damaged, or another file/;
-  const repack = (folder: string, file: string) =>
-    execFileSync('tar', ['-czf', file, '-C', folder, 'omp-gateway.json', 'postgres']);
   /** Each damages a copy of the backup. */
   const damages: Record<string, [(file: string) => void, RegExp]> = {
     'the file is empty': [cut(0), NOT_WHOLE],
@@ -179,15 +186,7 @@ describe('restore leaves nothing behind, and says why, when', () => {
     'the checksum differs': [(file) => flip(size() - 8)(file), NOT_WHOLE],
     'it is another file': [(file) => writeFileSync(file, 'select 1'), NOT_WHOLE],
     'it unpacks to a thousand times its size': [
-      (file) => {
-        const folder = temporaryFolder();
-        for (const part of ['omp-gateway.json', 'postgres'])
-          cpSync(join(stored.folder, part), join(folder, part), { recursive: true });
-        const zeros = join(folder, 'postgres/base/zeros');
-        writeFileSync(zeros, '');
-        truncateSync(zeros, 800_000_000);
-        repack(folder, file);
-      },
+      (file) => writeFileSync(file, zeros()),
       /unpacks to more than a backup of this size does; nothing was restored/,
     ],
     'another engine made it': [
@@ -196,7 +195,7 @@ describe('restore leaves nothing behind, and says why, when', () => {
         for (const part of ['omp-gateway.json', 'postgres'])
           cpSync(join(stored.folder, part), join(folder, part), { recursive: true });
         writeFileSync(join(folder, 'postgres/PG_VERSION'), '17\n');
-        repack(folder, file);
+        execFileSync('tar', ['-czf', file, '-C', folder, 'omp-gateway.json', 'postgres']);
       },
       /was created by PostgreSQL 17, this omp-gateway has PostgreSQL 18; .*export memories.*import memories/,
     ],
@@ -234,32 +233,34 @@ describe('restore leaves nothing behind, and says why, when', () => {
 it('- is standard output and standard input, and standard error says that it is done', async () => {
   const env = { PATH: process.env.PATH, OMP_DATA_DIR: stored.folder, TMPDIR: temporaryFolder() };
   const main = resolve('dist/src/main.js');
-  const backup = spawnSync(process.execPath, [main, 'backup', '-'], { env, maxBuffer: 1 << 30 });
+  const backup = spawnSync(process.execPath, [FAST_START, main, 'backup', '-'], { env, maxBuffer: 1 << 30 });
   expect(backup).toMatchObject({ status: 0 });
   expect(backup.stderr.toString()).toMatch(/^Done: \d+\.\d MB\./);
   expect(readdirSync(stored.folder).sort()).toEqual([...COMPLETE, 'omp.backup'].sort());
   const target = join(temporaryFolder(), 'new');
   const restoreTo = { env: { ...env, OMP_DATA_DIR: target } };
-  const cut = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout.subarray(1) });
+  const cut = spawnSync(process.execPath, [FAST_START, main, 'restore', '-'], {
+    ...restoreTo,
+    input: backup.stdout.subarray(1),
+  });
   expect(cut.stderr.toString()).toContain('standard input is not a whole backup');
   expect(readdirSync(target)).toEqual(EMPTY);
-  const zeros = join(temporaryFolder(), 'zeros');
-  writeFileSync(zeros, '');
-  truncateSync(zeros, 800_000_000);
-  const input = execFileSync('tar', ['-czf', '-', '-C', dirname(zeros), 'zeros']);
-  const unpacked = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input });
+  const unpacked = spawnSync(process.execPath, [FAST_START, main, 'restore', '-'], { ...restoreTo, input: zeros() });
   expect(unpacked.stderr.toString()).toContain('unpacks to more than a backup of this size does');
   expect(readdirSync(target)).toEqual(EMPTY);
-  const { status } = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout });
+  const { status } = spawnSync(process.execPath, [FAST_START, main, 'restore', '-'], {
+    ...restoreTo,
+    input: backup.stdout,
+  });
   expect(status).toBe(0);
-  expect(await contentsOf(target)).toEqual(await contentsOf(stored.folder));
+  expect(await contentsOf(target)).toEqual(stored.contents);
 });
 
 it('tar unpacks a backup into a data folder', async () => {
   const folder = join(temporaryFolder(), 'by-hand');
   mkdirSync(folder);
   execFileSync('tar', ['-xzf', stored.file, '-C', folder]);
-  expect(await contentsOf(folder)).toEqual(await contentsOf(stored.folder));
+  expect(await contentsOf(folder)).toEqual(stored.contents);
 });
 
 it.each([

@@ -43,7 +43,6 @@ const PAIRS: readonly (readonly [Kind, Kind])[] = FULL
     ]
   : [
       [POSTGRES, MEMORY],
-      [PINECONE, MEMORY],
       [TABLE, MEMORY],
     ];
 

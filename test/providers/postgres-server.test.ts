@@ -1,7 +1,8 @@
 import { describe, it } from 'vitest';
 import postgres from '../../providers/postgres/index.ts';
 import { providerTests } from '../conformance/provider-tests.ts';
-import { NO_SERVER, SERVER_URL, serverBackend } from '../support/postgres-server.ts';
+import { FULL } from '../support/full.ts';
+import { IS_CITUS, NO_SERVER, SERVER_URL, serverBackend } from '../support/postgres-server.ts';
 import { documentedResult } from './documented.ts';
 
 const LABEL = 'postgres, on a server';
@@ -13,9 +14,12 @@ if (SERVER_URL === '') {
 } else {
   providerTests(postgres, () => serverBackend(), LABEL);
   documentedResult(LABEL);
-  providerTests(
-    postgres,
-    () => serverBackend({ prepared_statements: 'off', connections: 1 }),
-    `${LABEL}, without prepared statements`,
-  );
+  // On Citus, where each request takes longer, once in the quick run.
+  if (FULL || !IS_CITUS) {
+    providerTests(
+      postgres,
+      () => serverBackend({ prepared_statements: 'off', connections: 1 }),
+      `${LABEL}, without prepared statements`,
+    );
+  }
 }
