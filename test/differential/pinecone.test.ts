@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Lag, type Pinecone, type PineconeOptions, startPinecone } from '../pinecone-server/start.ts';
-import { FULL } from '../support/full.ts';
 import { openSubject } from '../support/subject.ts';
 import { checkAgreement } from './check.ts';
 import { checkThroughWeather, type Stage, type Weather } from './weather.ts';
@@ -19,7 +18,7 @@ const openPineconeStore = (label: string, { url }: Pinecone, options: object): P
   );
 
 /** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED to look elsewhere or to repeat what a failure printed. */
-const RUNS = Number(process.env.OMP_TEST_RUNS ?? (FULL ? 30 : 15));
+const RUNS = Number(process.env.OMP_TEST_RUNS ?? 30);
 const SEED = Number(process.env.OMP_TEST_SEED ?? 42);
 const options = { seed: SEED, shrink: true };
 
