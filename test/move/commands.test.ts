@@ -16,6 +16,7 @@ import {
 } from '../process/gateway.ts';
 import { eventually } from '../support/eventually.ts';
 import { FULL } from '../support/full.ts';
+import { runHere } from './run.ts';
 import { serverForSchema } from './schema.ts';
 
 /** Memories on the long way, and how often each of its commands is killed. */
@@ -25,11 +26,12 @@ let folder: string;
 beforeEach(() => {
   folder = temporaryFolder();
 });
-const run = (args: readonly string[], env: Record<string, string> = {}) =>
-  runProgram({ args, env: { OMP_SEARCH_MODE: 'keyword', ...env } });
 /** Fails with what the command printed unless it ends with this status. */
 async function expectEnd(args: readonly string[], env: Record<string, string> = {}, status = 0) {
-  const ended = await run(args, env);
+  const own = { OMP_SEARCH_MODE: 'keyword', ...env };
+  // A file on standard output is not written through the terminal.
+  const here = Object.keys(env).length === 0 && !args.includes('-') && args[0] !== 'person';
+  const ended = await (here ? runHere(args) : runProgram({ args, env: own }));
   expect(ended.status, `${args.join(' ')}\n${ended.stdout}${ended.stderr}`).toBe(status);
   return ended;
 }
@@ -275,7 +277,7 @@ it('what the target of a migration rejects is named, and comes again in the next
   const saved = join(folder, 'place.json');
   const args = ['migrate', '--from', source.url, '--to', target.url, '--progress', saved];
   for (const _ of [1, 2]) {
-    const ended = await run(args);
+    const ended = await runHere(args);
     expect(ended.status).toBe(1);
     expect(ended.stderr).not.toContain('Nothing changed');
     expect(ended.stderr).toContain(`rejected ${id}: `);

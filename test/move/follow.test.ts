@@ -5,18 +5,12 @@ import { isNew } from '../../src/cli/move-follow.ts';
 import { embeddedBy, startEmbedding } from '../chaos/subject.ts';
 import { embeddingsServer } from '../embedding/embeddings-server.ts';
 import { testDatabase } from '../postgres/databases.ts';
-import {
-  type Program,
-  type RunningGateway,
-  runProgram,
-  startGateway,
-  startProgram,
-  temporaryFolder,
-} from '../process/gateway.ts';
+import { type Program, type RunningGateway, startGateway, startProgram, temporaryFolder } from '../process/gateway.ts';
 import { eventually } from '../support/eventually.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { all } from './all.ts';
+import { runHere } from './run.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -33,7 +27,7 @@ const migrate = (a: Gateway, b: Gateway, ...more: readonly string[]) => {
 };
 const start = (args: readonly string[]): Program => startProgram({ args });
 async function expectEnd(args: readonly string[], status = 0) {
-  const ended = await runProgram({ args });
+  const ended = await runHere(args);
   expect(ended.status, `${args.join(' ')}\n${ended.stdout}${ended.stderr}`).toBe(status);
   return ended;
 }
@@ -109,7 +103,7 @@ describe.each([
 
     // And back: the old store is kept up to date, without a copy.
     await change(b, 4);
-    expect((await runProgram({ args: migrate(b, a, '--follow') })).stderr).toContain('omp-gateway unfreeze');
+    expect((await runHere(migrate(b, a, '--follow'))).stderr).toContain('omp-gateway unfreeze');
     expect((await expectEnd(['unfreeze', a.url])).stdout).toContain('takes changes again; it was frozen since');
     const back = start(migrate(b, a, '--follow'));
     await expectSame(b, a);

@@ -14,7 +14,7 @@ const names: Readonly<Record<string, string>> = {
   differential: 'sensitivity',
   mapped: 'fuzz',
   mcp: 'official-tools',
-  package: 'image',
+  package: 'image providers-page',
   pinecone: 'paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
   process: 'crash fuzz ingestion metrics outage reembed rolling-restart unused-packages',
