@@ -5,7 +5,7 @@ import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { dataFolder, FAST_START, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
+import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
 const EMPTY = ['lock'];
 const COMPLETE = ['lock', 'omp-gateway.json', 'postgres'];
@@ -233,25 +233,19 @@ describe('restore leaves nothing behind, and says why, when', () => {
 it('- is standard output and standard input, and standard error says that it is done', async () => {
   const env = { PATH: process.env.PATH, OMP_DATA_DIR: stored.folder, TMPDIR: temporaryFolder() };
   const main = resolve('dist/src/main.js');
-  const backup = spawnSync(process.execPath, [FAST_START, main, 'backup', '-'], { env, maxBuffer: 1 << 30 });
+  const backup = spawnSync(process.execPath, [main, 'backup', '-'], { env, maxBuffer: 1 << 30 });
   expect(backup).toMatchObject({ status: 0 });
   expect(backup.stderr.toString()).toMatch(/^Done: \d+\.\d MB\./);
   expect(readdirSync(stored.folder).sort()).toEqual([...COMPLETE, 'omp.backup'].sort());
   const target = join(temporaryFolder(), 'new');
   const restoreTo = { env: { ...env, OMP_DATA_DIR: target } };
-  const cut = spawnSync(process.execPath, [FAST_START, main, 'restore', '-'], {
-    ...restoreTo,
-    input: backup.stdout.subarray(1),
-  });
+  const cut = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout.subarray(1) });
   expect(cut.stderr.toString()).toContain('standard input is not a whole backup');
   expect(readdirSync(target)).toEqual(EMPTY);
-  const unpacked = spawnSync(process.execPath, [FAST_START, main, 'restore', '-'], { ...restoreTo, input: zeros() });
+  const unpacked = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: zeros() });
   expect(unpacked.stderr.toString()).toContain('unpacks to more than a backup of this size does');
   expect(readdirSync(target)).toEqual(EMPTY);
-  const { status } = spawnSync(process.execPath, [FAST_START, main, 'restore', '-'], {
-    ...restoreTo,
-    input: backup.stdout,
-  });
+  const { status } = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout });
   expect(status).toBe(0);
   expect(await contentsOf(target)).toEqual(stored.contents);
 });

@@ -6,13 +6,17 @@ import { join, resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type Client, clientOf } from '../support/client.ts';
 import { copyEmptyPostgres } from '../support/empty-postgres.ts';
+import { FULL } from '../support/full.ts';
 import { type Sample, samplesOf } from '../telemetry/exposition.ts';
 
 /** Built before the tests. */
 const MAIN = resolve('dist/src/main.js');
 
-/** Compiling the embedded Postgres well as well takes most of its start, and pays off only after many requests. */
-export const FAST_START = '--liftoff-only';
+/**
+ * Options of Node. Half of the work of a start is V8 optimising the embedded Postgres, which pays off only after many
+ * requests; the full run starts what users start.
+ */
+export const FAST_START: readonly string[] = FULL ? [] : ['--liftoff-only'];
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -70,7 +74,7 @@ export async function dataFolder(): Promise<string> {
 /** Starts the program with only PATH from this environment. It is killed after the test. */
 export function startProgram({ args = [], env = {}, main = MAIN, stdin, cwd }: ProgramOptions = {}): Program {
   const folder = temporaryFolder();
-  const child = spawn(process.execPath, [FAST_START, main, ...args], {
+  const child = spawn(process.execPath, [...FAST_START, main, ...args], {
     cwd: cwd ?? folder,
     env: { PATH: process.env.PATH, TMPDIR: folder, OMP_DATA_DIR: folder, OMP_PORT: '0', ...env },
     stdio: [stdin ?? 'ignore', 'pipe', 'pipe'],

@@ -18,7 +18,7 @@ const KEYWORDS = { OMP_SEARCH_MODE: 'keyword' };
 async function start(env: Record<string, string>, args: readonly string[] = [], mode: Mode = 'auto') {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [FAST_START, resolve('dist/src/main.js'), 'mcp', ...args],
+    args: [...FAST_START, resolve('dist/src/main.js'), 'mcp', ...args],
     env: { PATH: process.env.PATH ?? '', ...env },
     stderr: 'pipe',
   });
