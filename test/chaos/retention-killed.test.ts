@@ -11,7 +11,7 @@ const PASSED = 30;
 const user_id = 'ana';
 
 describe.each(FULL ? POSTGRES_STORES : (['server'] as const))('on the %s Postgres', (store) => {
-  test(`[Decision 60] killed (-9) ${ROUNDS} times amid retention and run again, it deletes what is old, once, and nothing else, also of what changes meanwhile`, async ({
+  test(`[Decision 60] killed (-9) ${ROUNDS} times amid retention and run again, it deletes what is old, once, and nothing else, nor what somebody keeps meanwhile`, async ({
     skip,
   }) => {
     const OMP_RETENTION = JSON.stringify([
