@@ -32,8 +32,8 @@ export function keepUsage(
   stored: UsageStore | undefined,
   log: Log,
 ): UsageReader & { close(): Promise<void> } {
-  const inProcess = stored ? undefined : createProcessUsage();
-  const store = stored ?? (inProcess as UsageStore);
+  const inProcess = createProcessUsage();
+  const store = stored ?? inProcess;
   const pending = createTally();
   let flushing: Promise<void> = Promise.resolve();
 
@@ -60,7 +60,7 @@ export function keepUsage(
       await call.unlessAborted(flush(backgroundCall('embedding-usage')));
       return store.read(query, call);
     },
-    since: () => inProcess?.since(),
+    since: () => (stored ? undefined : inProcess.since()),
     async close() {
       clearInterval(timer);
       await flush(backgroundCall('embedding-usage', AbortSignal.timeout(LAST_FLUSH_MS))).catch((err: unknown) =>

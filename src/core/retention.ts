@@ -214,7 +214,7 @@ async function remove({ store, part, memory, judge }: Deletion, call: Call): Pro
     return (await store.delete?.({ ...ref, versions }, call)) ?? false;
   } catch (error) {
     if (call.aborted || !(error instanceof OmpError) || isOfStore(error)) throw error;
-    return error.version === undefined && error;
+    return error.version === undefined ? error : false;
   }
 }
 

@@ -6,8 +6,8 @@ import {
   createKeyedMutex,
   type KeyClaim,
   type KeyUse,
+  type LimitsOf,
   type Memory,
-  NO_LIMITS,
   NO_USAGE,
   OmpError,
   overLimit,
@@ -70,7 +70,7 @@ export function createLimitedChanges({ names, run, send, insertAll, insertOf, ke
   };
 
   const batch = async (
-    { items, key, limits = () => NO_LIMITS }: BatchRequest,
+    { items, key, limits }: BatchRequest & { readonly limits: LimitsOf },
     call: Call,
   ): Promise<BatchOutcome[] | undefined> => {
     const inserts: Insert[] = [];

@@ -100,13 +100,14 @@ export async function openTables(
     capabilities: capabilitiesOf(ranking),
     check: requireHalf,
     async add(request, call) {
-      if (request.limits) return onlyOf(await limited.batch({ ...request, items: [request] }, call));
+      const { limits, key } = request;
+      if (limits) return onlyOf(await limited.batch({ items: [request], key, limits }, call));
       const insert = await insertOf(request, call);
       return (await send(statements.insert(insert, call), call)).length > 0 ? insert.memory : undefined;
     },
     async batch(request, call) {
-      if (request.limits) return limited.batch(request, call);
-      const { items, key } = request;
+      const { items, key, limits } = request;
+      if (limits) return limited.batch({ items, key, limits }, call);
       const inserts: Insert[] = [];
       // One after the other, so that the ids have the order of the items.
       for (const item of items) inserts.push(await insertOf(item, call));
