@@ -163,7 +163,8 @@ describe('gauges', () => {
       usage,
     };
     const breakers = () => new Map(Object.entries(states));
-    telemetry.watch({ provider: { ...subject.provider, ...changes }, embedder, breakers });
+    const retention = () => ({ deleted: 14, failed: 15, completed: 16_000 });
+    telemetry.watch({ provider: { ...subject.provider, ...changes }, embedder, breakers, retention });
     return samples;
   };
   const STATS: ProviderStats = {
@@ -189,6 +190,9 @@ describe('gauges', () => {
     expect(shown('omp_embedding_tokens_total')).toBe(34);
     expect(shown('omp_embedding_texts_without_tokens_total')).toBe(3);
     expect(shown('omp_embedding_requests_total')).toBe(8);
+    expect(shown('omp_retention_deleted_total')).toBe(14);
+    expect(shown('omp_retention_failed_total')).toBe(15);
+    expect(shown('omp_retention_completed_timestamp_seconds')).toBe(16);
     expect(shown('omp_build_info', { provider: 'memory', node: process.version })).toBe(1);
     for (const [dependency, current] of Object.entries(states)) {
       for (const state of ['closed', 'half-open', 'open']) {
