@@ -218,7 +218,7 @@ it('a claim holds for as long as its gateway lives, and what it writes later tha
   const dueAt = async () => (await store.sql<{ due_at: Date }>(`select due_at from ${ingestion}`))[0]?.due_at;
   const claim = await queue.claim();
   const taken = await dueAt();
-  expect(claim.rows).toEqual([{ id, content, attempts: 0 }]);
+  expect(claim.rows).toEqual([{ id, content, attempts: 0, app: null }]);
   await until(async () => (await dueAt())?.getTime() !== taken?.getTime());
   expect((await queue.claim()).taken).toBe(0);
 
