@@ -121,10 +121,12 @@ async function readCapabilities(): Promise<string[][]> {
   const open = async (label: string, name: ProviderName, options: object) =>
     void providers.push([label, await openProvider(name, options, context)]);
   try {
-    await open('postgres', 'postgres', {});
+    // However busy the machine is.
+    const connect_timeout_ms = 600_000;
+    await open('postgres', 'postgres', { connect_timeout_ms });
     await makeMem0Table(url);
     const mapping = { preset: 'mem0', table: 'memories' };
-    await open('postgres, `OMP_MAPPING_PRESET=mem0`', 'postgres', { url, connections: 1, mapping });
+    await open('postgres, `OMP_MAPPING_PRESET=mem0`', 'postgres', { url, connections: 1, connect_timeout_ms, mapping });
     await open('pinecone', 'pinecone', index);
     await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
     await open('memory', 'memory', {});
