@@ -487,11 +487,13 @@ class MemoryClient:
     def _webhook(id: str) -> str:
         return "/webhooks/" + urllib.parse.quote(id, safe="")
 
-    def embedding_usage(self, **filters: Any) -> Dict[str, Any]:
-        """What the embedding service was used for, by day and caller. Needs a key with the grant admin:*. `filters`: since, until (days), cursor
-        (`next_cursor` of the page before).
+    def embedding_usage(self, *, until: Optional[str] = None, **filters: Any) -> Iterator[Dict[str, Any]]:
+        """What the embedding service was used for, by day and caller. Needs a key with the grant admin:*. `until`: last day, UTC; default: today.
+        `filters`: since (the first day).
         """
-        return self._send("GET", "/embedding-usage", query=filters, repeatable=True)
+        # All pages are of the same days, also after midnight.
+        until = until or time.strftime("%Y-%m-%d", time.gmtime())
+        return self._pages("/embedding-usage", {**filters, "until": until}, "items")
 
     def frozen(self) -> Dict[str, Any]:
         """Since when the store takes no changes, and who froze it. Needs a key with the grant admin:*."""

@@ -32,7 +32,7 @@ export interface UsageMeter {
   totals(): UsageTotals;
 }
 
-/** What a row is of. */
+/** What identifies a row. */
 export type UsageRow = Pick<EmbeddingUsage, 'day' | 'app' | 'model'>;
 
 export interface UsageQuery {

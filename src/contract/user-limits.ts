@@ -42,7 +42,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** The day of `adds_per_day`, such as `2026-03-01`. */
 export const utcDay = (now = Date.now()): string => new Date(now).toISOString().slice(0, 10);
 
-/** Without numbers: of a user who is full, the limit is what it has, and the caller may not be allowed to read all of that. */
+/** Names no number: a full user has as much as the limit, and the caller may not be allowed to know that. */
 function limitReached(limit: LimitKind): OmpError {
   const ask = `or ask the operator for a higher user_limits.${limit}`;
   if (limit === 'memories') {
@@ -50,7 +50,7 @@ function limitReached(limit: LimitKind): OmpError {
     return new OmpError('payload_too_large', message, { limit });
   }
   if (limit === 'bytes') {
-    const message = `content: all contents of this user would have more bytes than they may have; delete or shorten some, ${ask}`;
+    const message = `content: the contents of this user would exceed their limit of bytes; delete or shorten some, ${ask}`;
     return new OmpError('payload_too_large', message, { limit });
   }
   const retryAfter = Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000);

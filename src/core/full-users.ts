@@ -4,12 +4,12 @@ import { createKeyedMutex } from '#toolbox';
 /** Users that are remembered; beyond, the first is forgotten. */
 const MAX_USERS = 10_000;
 
-/** Why a change has no room; undefined: it has, and counts from now on. */
+/** The rejection of a change that exceeds a limit; undefined: the change fits, and is counted. */
 type Admit = (user_id: string, added: UserUsage) => OmpError | undefined;
 
 /**
- * The users of whom a limit has rejected a change (Decision 59). What they have is counted before the next one is embedded, so that
- * nobody pays for embedding what is rejected; others are not counted.
+ * Users for whom a limit has rejected a change (Decision 59). They are counted before their next content is embedded, so that a rejected
+ * content costs no embedding.
  */
 export function createFullUsers(userUsage: NonNullable<Provider['userUsage']>) {
   const full = new Set<string>();

@@ -116,16 +116,13 @@ export function openRetention(rules: readonly RetentionRule[], store: Store, log
   const isTimeless = ({ store }: StorePart) =>
     canRetain(store) && store.capabilities.mapped && !store.capabilities.temporal;
   const timeless = parts.filter(isTimeless).map(({ name }) => name);
-  if (timeless.length > 0)
-    log.warn(
-      { stores: timeless },
-      'these stores have no times of creation: rules that count from them keep everything there',
-    );
+  if (timeless.length > 0 && rules.some(({ days, by = 'created_at' }) => days !== null && by === 'created_at'))
+    log.warn({ stores: timeless }, 'these stores have no times of creation: rules by created_at delete nothing there');
   return createRetention(rules);
 }
 
 const CANNOT =
-  'retention (OMP_RETENTION) has no effect: it needs a store that deletes, and a mapped table or index does only with OMP_MAPPING_WRITABLE or OMP_PINECONE_WRITABLE; remove the rules';
+  'retention (OMP_RETENTION) has no effect: it needs a store that exports and deletes; a mapped table needs OMP_MAPPING_WRITABLE, a mapped index OMP_PINECONE_WRITABLE and ids that can be listed; else remove the rules';
 
 export function createRetention(rules: readonly RetentionRule[]): Retention {
   const judge = judgeBy(rules);

@@ -250,6 +250,18 @@ function createVectors(embedder: Embedder | undefined, deferred: boolean, check:
   };
 }
 
+/** The same change: if a limit rejects it, the user is counted before the next one. */
+async function noting<Result>(
+  fullUsers: Writes['fullUsers'],
+  user_id: string,
+  change: Promise<Result>,
+): Promise<Result> {
+  return change.catch((error) => {
+    fullUsers?.note(user_id, error);
+    throw error;
+  });
+}
+
 function addTo(
   add: NonNullable<Provider['add']>,
   { provider, vectors, fullUsers, kick }: Writes,
@@ -270,9 +282,7 @@ function addTo(
       if (rejection) throw rejection;
       vector ??= await vectors.ofContent(input, call);
       const claim = key && { ...key, before: undefined, places: [0], size: 1 };
-      const adding = add({ input, vector, key: claim, limits }, call);
-      if (limits) adding.catch((error) => fullUsers?.note(input.user_id, error));
-      const memory = await adding;
+      const memory = await noting(fullUsers, input.user_id, add({ input, vector, key: claim, limits }, call));
       // No memory: another request has used the key meanwhile. Return its result.
       if (!memory) continue;
       if (vectors.deferred) kick();
@@ -362,9 +372,7 @@ function updateOf(
     // The growth is exact only if nobody has changed the content meanwhile.
     if (rejection && (await provider.get(ref, call))?.updated_at === current.updated_at) throw rejection;
     const vector = await vectors.ofContent({ ...effectivePatch(current, patch), content }, call);
-    const updating = update({ ref: exactRef, patch, vector, current, limits }, call);
-    if (limits) updating.catch((error) => fullUsers?.note(user_id, error));
-    return updating;
+    return noting(fullUsers, user_id, update({ ref: exactRef, patch, vector, current, limits }, call));
   };
 }
 

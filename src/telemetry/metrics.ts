@@ -395,7 +395,7 @@ function addRetention(registry: Registry, stats: () => RetentionStats): void {
   });
   new Counter({
     name: 'omp_retention_failed_total',
-    help: 'Memories that retention could not delete, in each pass.',
+    help: 'Deletes of retention that failed.',
     registers,
     collect() {
       this.reset();

@@ -156,7 +156,7 @@ const WHY = {
   audit_entries_hashed: 'they name memories and a keyed hash instead of the user, and hold no texts',
   large_user_notes: 'the id alone, which tells searches how to read the user',
   other_application:
-    'an application fills the stores with `mapped` too, and may hold more of the user: rows without a text, other collections, tables and files',
+    'another application fills the stores that have `mapped`, and may hold more of the user: rows without a text, other collections, tables and files',
   backups:
     'out of reach of the gateway, like the log of a database and the space of deleted rows: docs/operations.md, "Erased users"',
 } as const;

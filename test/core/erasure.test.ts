@@ -5,13 +5,21 @@ import { call } from '../support/requests.ts';
 
 const holdings = async (): Promise<Partial<Holdings>> => ({ versions: 2 });
 const list = async () => [{}, {}] as Memory[];
+const capabilities = { mapped: true };
 
 it.each([
   ['counted by itself, if it can', { holdings, list }, { left: { versions: 2 }, read_back: 'counted' }],
   ['listed otherwise', { list }, { left: { memories: 2 }, read_back: 'listed' }],
   ['not read back where it can do neither', {}, { left: {}, read_back: 'impossible' }],
+  [
+    'known as one that another application fills',
+    { list, capabilities },
+    { left: { memories: 2 }, read_back: 'listed', mapped: true },
+  ],
 ])('[Decision 62] after an erase a store is %s', async (_, store, expected) => {
-  expect(await readBack(store as Parameters<typeof readBack>[0], { user_id: 'u' }, call)).toEqual(expected);
+  expect(
+    await readBack({ capabilities: {}, ...store } as Parameters<typeof readBack>[0], { user_id: 'u' }, call),
+  ).toEqual(expected);
 });
 
 it.each<[StoreErasure['read_back'], Partial<Holdings>, boolean]>([

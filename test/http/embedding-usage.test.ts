@@ -106,7 +106,7 @@ it('[Decision 63] all rows come page by page, each once, whatever the names are'
   );
 });
 
-it('[Decision 63] a cursor is one of these days', async () => {
+it('[Decision 63] a cursor is rejected with other days', async () => {
   const { ask } = await serve(Array.from({ length: 10_001 }, (_, n) => row({ app: `${n}` })));
   const { next_cursor: cursor } = (await ask()).body as { next_cursor: string };
   expectError(await ask({ cursor, since: dayBefore(1) }), 'invalid_request');

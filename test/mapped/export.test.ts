@@ -65,7 +65,7 @@ describe('[Decision 43] the memories of a mapped table', () => {
     },
   );
 
-  it('fill pages up to the limit in bytes, of which the first two rows are no part', async () => {
+  it('fill pages up to the limit in bytes, with at least two rows', async () => {
     const table = await tableOf(BARE);
     for (const n of [10, 11, 12, 13, 14]) await table.insert({ id: uuid(n), owner: 'ana', content: 'x'.repeat(1_000) });
     const { pages } = await walk(await table.open(), { limit: 100, max_bytes: 2_500 });
@@ -128,6 +128,14 @@ describe('[Decision 38] [Decision 62] a user of a mapped table', () => {
     // A row without a text is no memory.
     expect(await left()).toEqual(['11', '13', '14', '20']);
     expect((await client.tell('DELETE', '/users/ana/memories')).body).toMatchObject({ deleted: 0 });
+  });
+
+  it('is erased also if there are more memories than a statement deletes', async () => {
+    const table = await tableOf(BARE);
+    await table.sql(`insert into ${table.name} (id, owner, content)
+      select gen_random_uuid(), 'ana', 'tea' from generate_series(1, 10001)`);
+    const { client } = closing(await table.serve());
+    expect((await client.tell('DELETE', '/users/ana/memories')).body).toMatchObject({ deleted: 10_001 });
   });
 
   it('stays in part if the table keeps a row, and the receipt is not complete', async () => {

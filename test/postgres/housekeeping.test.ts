@@ -72,18 +72,6 @@ describe('[Decision 11] what has expired', () => {
   });
 });
 
-it('[Decision 59] counts of users go when their day is over by every clock', async () => {
-  const { userUsage } = store.names;
-  await store.sql(
-    `insert into ${userUsage} (user_id, day, memories) select n::text, current_date - n, 5 from generate_series(-1, 3) as n`,
-  );
-  await store.open();
-  const days = async () =>
-    (await store.sql(`select user_id from ${userUsage} order by 1`)).map(({ user_id }) => user_id);
-  await until(async () => (await days()).length < 4);
-  expect(await days()).toEqual(['-1', '0', '1']);
-});
-
 describe('[Decision 55] versions', () => {
   const changed = async (count: number, versions: VersionOptions) => {
     const provider = await store.open({ versions });

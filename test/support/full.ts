@@ -22,7 +22,7 @@ const names: Readonly<Record<string, string>> = {
 
 /**
  * The files that only the full run has: they take minutes, and check once more, on another store or with more rounds,
- * what a file of the quick run decides.
+ * what a file of the quick run decides. Only `package/providers-page` checks the code of docs/providers.md.
  */
 export const FULL_ONLY = Object.entries(names).flatMap(([folder, files]) =>
   files.split(' ').map((file) => `test/${folder}/${file}.test.ts`),

@@ -194,7 +194,9 @@ export class MemoryClient {
   /** What the embedding service was used for, by day and caller. Throws `ScopeDeniedError` unless the key has the grant `admin:*`. */
   embeddingUsage(query: EmbeddingUsageQuery = {}, options?: CallOptions): Pages<EmbeddingUsageRow, EmbeddingUsage> {
     const itemsOf = (page: EmbeddingUsage) => page.items;
-    return pages(this.#send, { path: ['embedding-usage'], query, itemsOf }, options);
+    // All pages are of the same days, also after midnight.
+    const until = new Date().toISOString().slice(0, 10);
+    return pages(this.#send, { path: ['embedding-usage'], query: { until, ...query }, itemsOf }, options);
   }
 
   /** Verbs, features and limits of the gateway. */

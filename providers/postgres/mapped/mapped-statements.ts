@@ -112,7 +112,7 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
 
     vectors({ ids, ...wanted }: VectorsQuery): Query {
       const where = whereUser(layout, { ...wanted, tags: [] });
-      where.and(`(${layout.id.read}) = any(${where.bind(toTextArray(ids))}::text[])`);
+      where.and(hasId(layout, where, ids));
       where.and(layout.vector.comparable);
       return query(
         `select ${layout.id.read} as id, ${layout.vector.read} as vector from ${from} where ${where}`,
@@ -148,10 +148,10 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
         (where) => `delete from ${table} as t where ${where} returning ${recheck(layout, where, rowOf(ref))}`,
       ),
 
-    /** Deletes rows of a user, as many as this, and returns whether each had a vector. Only for a table with an id of one column. */
+    /** Deletes at most this many rows of a user, and returns whether each had a vector. A writable table has one key column. */
     erase(user_id: string, most: number): Query {
       const where = whereUser(layout, { user_id, tags: [], within: null });
-      const key = layout.id.columns.map(({ sql }) => sql).join();
+      const key = layout.id.columns[0]?.sql;
       const some = `${key} = any(array(select ${key} from ${table} as t where ${where} limit ${where.bind(most)}))`;
       const owners = [layout.owner.toStored(user_id) ?? ''];
       const kept = recheck(layout, where, { id: undefined, owners, within: null });

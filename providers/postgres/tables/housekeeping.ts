@@ -1,4 +1,4 @@
-import { type AuditOptions, backgroundCall, type Log, utcDay, type VersionOptions } from '#provider';
+import { type AuditOptions, backgroundCall, type Log, type VersionOptions } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { conditions, inShards, skipLocked } from './conditions.ts';
@@ -31,7 +31,7 @@ const USAGE_DAYS = 400;
 const BATCH = 1_000;
 
 /**
- * Deletes expired audit entries, versions, usage, counts for limits, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
+ * Deletes expired audit entries, versions, usage, idempotency keys and memories in the background. Any number of gateways may do so at the same time:
  * each skips rows that another one is deleting; on Citus it waits, and finds them deleted.
  */
 export function startHousekeeping({
@@ -93,8 +93,6 @@ export function startHousekeeping({
     if (purge_expired_days !== undefined) await purge(daysAgo(purge_expired_days));
     if (!stop.signal.aborted)
       await run(`delete from ${names.embeddingUsage} where day < $1::date`, [daysAgo(USAGE_DAYS)], call);
-    // Those of yesterday may be of today by the clock of another gateway. The next change counts the user again.
-    await deleteExpired(names.userUsage, 'day', '<=', utcDay(Date.now() - 2 * DAY_MS));
     const [after, until] = keyPeriod();
     await deleteExpired(names.onceKeys, 'created_at', '<=', after);
     await deleteExpired(names.onceKeys, 'created_at', '>', until);
