@@ -31,7 +31,6 @@ export function createFullUsers(userUsage: NonNullable<Provider['userUsage']>) {
         if (!used) return undefined;
         const rejection = overLimit(used, added, limits(user_id));
         if (rejection) return rejection;
-        full.delete(user_id);
         known.set(user_id, addUsage(used, added));
         return undefined;
       };

@@ -99,6 +99,8 @@ interface PassRequest {
 /** Memories of a page, and its bytes: requests wait for no more than one page. */
 export const PAGE = { limit: 200, max_bytes: 1024 * 1024 };
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+/** After so many failures one after another, a page is left: the store takes no deletes. */
+const FAILURES = 10;
 /** How long a pass rests after a page, compared with the time that the page took. */
 const REST = 3;
 
@@ -129,6 +131,8 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
   let deletions = 0;
   let failed = 0;
   let completed: number | undefined;
+  /** The memory at which the store was down last. If it is again at the same one, that is passed over. */
+  let heldAt: string | undefined;
   const step = async (
     part: StorePart,
     { store, from, dry_run, check = () => {} }: PassRequest,
@@ -138,6 +142,7 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
     const deleted: { memory: Memory; rule: number }[] = [];
     const kept: number[] = [];
     const failures: OmpError[] = [];
+    let inARow = 0;
     for (const { memory } of items) {
       const verdict = judge(memory, Date.now());
       if (verdict?.action === 'keep') kept.push(verdict.rule);
@@ -145,13 +150,22 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
       check(memory);
       if (!dry_run) {
         // The store gives its parts calls of their own.
-        const done = await part.ask(call, () => remove({ store, part: part.store, memory, judge }, call));
+        const removal = () =>
+          remove({ store, part: part.store, memory, judge }, call).catch((error) => {
+            if (call.aborted || !(error instanceof OmpError) || isOfStore(error, heldAt === memory.id)) {
+              heldAt = memory.id;
+              throw error;
+            }
+            return error;
+          });
+        const done = await part.ask(call, removal);
         // It is optional and failed: those after it come next.
         if (!done) return { looked: items.length, deleted, kept, failures, after: undefined };
         if (done.result instanceof OmpError) {
           failures.push(done.result);
           failed++;
-        }
+          if (++inARow === FAILURES) throw done.result;
+        } else inARow = 0;
         if (done.result !== true) continue;
         deletions++;
       }
@@ -198,23 +212,23 @@ interface Deletion {
   readonly judge: ReturnType<typeof judgeBy>;
 }
 
-/** False: it was changed or deleted meanwhile. An error: it cannot be deleted, which must not hold those after it. */
-async function remove({ store, part, memory, judge }: Deletion, call: Call): Promise<boolean | OmpError> {
+/** False: it was changed or deleted meanwhile. */
+async function remove({ store, part, memory, judge }: Deletion, call: Call): Promise<boolean> {
   const { id, user_id, updated_at } = memory;
   const ref: Ref = { id, users: [user_id], within: null };
+  if (!part.capabilities.etags) {
+    const now = await store.get(ref, call);
+    if (!now || judge(now, Date.now())?.action !== 'delete') return false;
+  }
   try {
-    if (!part.capabilities.etags) {
-      const now = await store.get(ref, call);
-      if (!now || judge(now, Date.now())?.action !== 'delete') return false;
-    }
     const versions = part.capabilities.etags ? [updated_at] : undefined;
     return (await store.delete?.({ ...ref, versions }, call)) ?? false;
   } catch (error) {
-    if (call.aborted || !(error instanceof OmpError) || isOfStore(error)) throw error;
-    return error.version === undefined ? error : false;
+    if (error instanceof OmpError && error.version !== undefined) return false;
+    throw error;
   }
 }
 
-/** Whether the store takes no changes at the moment, so that those after it would fail too. */
-const isOfStore = ({ down, retryAfter, code }: OmpError): boolean =>
-  down || retryAfter !== undefined || code === 'rate_limited';
+/** Whether the store takes no changes at the moment, so that those after it would fail too. A time-out (`down`) may be of one memory alone. */
+const isOfStore = ({ down, retryAfter, code }: OmpError, again: boolean): boolean =>
+  (down && !again) || retryAfter !== undefined || code === 'rate_limited';

@@ -225,6 +225,35 @@ describe('[Decision 60] by itself', () => {
     expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
   });
 
+  it('a memory whose delete takes too long every time is passed over when the pass goes on', async () => {
+    const { store, left } = await open((memory) => ({
+      delete: async (ref, own) => {
+        if (ref.id === 'old-1') throw new OmpError('provider_error', 'it took too long', { down: true });
+        return memory.delete(ref, own);
+      },
+    }));
+    const { retention } = start(store);
+    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
+    expect(await left()).toEqual(['old-1']);
+  });
+
+  it('a store that fails again and again is not asked for every memory, and the pass goes on later', async () => {
+    let asked = 0;
+    const { store } = await open(
+      (memory) => ({
+        delete: async (ref, own) => {
+          if (++asked <= 10) throw providerError('memory', 'the disk is full');
+          return memory.delete(ref, own);
+        },
+      }),
+      12,
+    );
+    const { retention, log } = start(store);
+    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
+    expect(asked).toBe(22);
+    expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
+  });
+
   it('a frozen store keeps everything, and the pass goes on when it takes changes again', async () => {
     const { store, memory, left } = await open();
     await memory.freezing.freeze({ by: 'operator' }, call);
