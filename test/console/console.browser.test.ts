@@ -82,11 +82,11 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await page.locator('.content').waitFor();
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
-    /** The page draws and runs its effects only while its clock moves. */
+    /** The page draws and runs its effects only while its clock moves: an element that is not there yet cannot be waited for. */
     const shown = (element: Locator) =>
       expect.poll(async () => {
         await page.clock.runFor(10);
-        return element.textContent();
+        return (await element.allTextContents()).join();
       });
     const left = async () => (await client.list({ user_id: 'ana' })).items.length;
     const notice = page.locator('.notice');
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('the console, in a browser', () => {
     await shown(notice).toContain('“tea” of ana will be deleted');
     await page.getByRole('link', { name: 'Users' }).click();
     await shown(page.locator('h1')).toBe('ana');
-    await expect.poll(() => notice.textContent()).toContain('“tea” of ana will be deleted');
+    await shown(notice).toContain('“tea” of ana will be deleted');
     expect(await left()).toBe(1);
     return { page, shown, left, notice };
   };
