@@ -31,11 +31,13 @@ export async function readBack(
   request: EraseRequest,
   call: Call,
 ): Promise<Omit<StoreErasure, 'name' | 'removed'>> {
-  const mapped = capabilities.mapped && ({ mapped: true } as const);
-  if (holdings) return { left: await holdings(request, call), read_back: 'counted', ...mapped };
-  if (!list) return { left: {}, read_back: 'impossible', ...mapped };
-  const query = { ...request, tags: [], within: null, limit: LISTED, max_bytes: LISTED_BYTES };
-  return { left: { memories: (await list(query, call)).length }, read_back: 'listed', ...mapped };
+  const read = async (): Promise<Pick<StoreErasure, 'left' | 'read_back'>> => {
+    if (holdings) return { left: await holdings(request, call), read_back: 'counted' };
+    if (!list) return { left: {}, read_back: 'impossible' };
+    const query = { ...request, tags: [], within: null, limit: LISTED, max_bytes: LISTED_BYTES };
+    return { left: { memories: (await list(query, call)).length }, read_back: 'listed' };
+  };
+  return { ...(await read()), ...(capabilities.mapped && { mapped: true }) };
 }
 
 /** Erases a user, then reads back what is left. */

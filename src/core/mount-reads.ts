@@ -362,8 +362,16 @@ export async function exportParts(
   const part = asked[at] as PartWith<'export'>;
   const ids = query.ids?.filter((id) => ofId(id) === part);
   if (ids?.length === 0) return { items: [], next: nextPlace(asked, at, undefined) };
-  const { items, next } = await part.store.export({ ...query, ids, after }, call);
-  return { items, next: nextPlace(asked, at, next) };
+  try {
+    const { items, next } = await part.store.export({ ...query, ids, after }, call);
+    return { items, next: nextPlace(asked, at, next) };
+  } catch (error) {
+    const cannot = query.since !== undefined && error instanceof OmpError && error.code === 'unsupported_capability';
+    if (!cannot || asked.length === 1) throw error;
+    // A mapped store without times.
+    call.leaveOut('x-without', part.name);
+    return { items: [], next: nextPlace(asked, at, undefined) };
+  }
 }
 
 /**

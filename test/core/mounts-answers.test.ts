@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AuditLog, Memory, NewMemory, Provider } from '#contract';
+import { type AuditLog, type Memory, type NewMemory, OmpError, type Provider } from '#contract';
 import { unopenedStore } from '../../src/core/unopened-store.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
@@ -339,6 +339,35 @@ describe('[Decision 49] unions', () => {
       cursor = `&cursor=${page.next_cursor}`;
     }
     expect(found.sort()).toEqual(wanted.sort());
+  });
+
+  it('export what has changed since a time, and name the store that cannot tell; alone it is an error', async () => {
+    const timeless = once(
+      bent((store) => ({
+        export: async (query, call) => {
+          if (query.since !== undefined) throw new OmpError('unsupported_capability', 'since: no times');
+          return store.export(query, call);
+        },
+      })),
+    );
+    const { client, add, user_id } = await open([{ ...HANDBOOK, current: timeless }, CRM]);
+    for (const scope of [null, 'docs/handbook', 'crm']) await add(`in ${scope}`, scope);
+    const found: string[] = [];
+    const without: unknown[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const reply = await client.ask('/export', { user_id, since: '2020-01-01', cursor });
+      expect(reply.status, reply.text).toBe(200);
+      const page = reply.body as { memories: WireMemory[]; next_cursor: string | null };
+      found.push(...page.memories.map(({ content }) => content));
+      without.push(leftOut(reply).without[1]);
+      if (page.next_cursor === null) break;
+      cursor = page.next_cursor;
+    }
+    expect(found).toEqual(['in null', 'in crm']);
+    expect(without.filter((name) => name !== null)).toEqual(['handbook']);
+    const alter = (provider: Provider): Provider => ({ ...provider, export: undefined });
+    const alone = await open([{ ...HANDBOOK, current: timeless }], { alter });
+    expectError(await alone.client.ask('/export', { since: '2020-01-01' }), 'unsupported_capability');
   });
 
   it('export everything, and import it into the same stores elsewhere', async () => {

@@ -114,6 +114,16 @@ describe('[Decision 61] the file of a person, of one store', () => {
     expectError(reply, 'provider_error');
   });
 
+  it('lists a mapped store, whose export may lack memories', async () => {
+    const { lines } = await fileFrom(({ capabilities }) => ({
+      capabilities: { ...capabilities, mapped: true },
+      versions: undefined as never,
+      export: async () => ({ items: [], next: undefined }),
+    }));
+    expect(told(lines, 'memory', 'content').sort()).toEqual([['one'], ['three'], ['two']]);
+    expect(lines.at(-1)).toMatchObject({ memories: 3, complete: true });
+  });
+
   it.each([
     ['memories', 'the rest of the memories of the store memory', [['one']]],
     ['audit entries', 'audit entries', [['one'], ['two'], ['three']]],

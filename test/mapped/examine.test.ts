@@ -400,6 +400,17 @@ describe('the catalogue', () => {
     }
   });
 
+  it('warns of keys that may not be unique', async () => {
+    await db.sql(`create table ${db.in}notes (id text, content text, user_id text, embedding vector(3))`);
+    const told = async () => (await db.examine(BARE)).warnings.filter((text) => text.startsWith('OMP_MAPPING_ID'));
+    const index = (more: string) => db.sql(`create unique index on ${db.in}notes ${more}`);
+    await index('(id, user_id)');
+    await index(`(id) where content <> ''`);
+    expect(await told()).toEqual([expect.stringContaining('export and migrate read one')]);
+    await index('(id)');
+    expect(await told()).toEqual([]);
+  });
+
   it('warns of a large table without a vector index', async () => {
     await db.sql(`create table ${db.in}notes (${COLUMNS})`);
     // As ANALYZE would estimate.

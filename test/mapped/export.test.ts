@@ -4,6 +4,7 @@ import { createRetention } from '../../src/core/retention.ts';
 import { expectError } from '../support/expect-error.ts';
 import { call, refTo } from '../support/requests.ts';
 import type { FullStore } from '../support/stores.ts';
+import { exported } from './exported.ts';
 import { BARE, COLUMNS, DOCUMENT, MIXED, openedTables, type Shape, vectorOf } from './tables.ts';
 
 const { tableOf, closing } = openedTables();
@@ -93,6 +94,14 @@ describe('[Decision 43] the memories of a mapped table', () => {
     expect(message).toContain('since: the table has no time of change');
   });
 
+  it.each(['text', 'char(4)'])('are not those whose key is empty, which no request can name: %s', async (type) => {
+    const table = await tableOf({ ...BARE, columns: `id ${type}, content text, owner text, embedding vector(64)` });
+    for (const id of ['', 'a']) await table.insert({ id, owner: 'ana', content: 'x' });
+    const { client } = closing(await table.serve({ mapping: { writable: false } }));
+    expect((await exported(client)).map(({ id }) => id)).toEqual(['a']);
+    expect((await client.list({ user_id: 'ana' })).items).toHaveLength(1);
+  });
+
   it('[SPEC Errors invalid_request] do not begin after what cannot be a key', async () => {
     const provider = await (await tableOf(DOCUMENT)).open();
     await expect(walk(provider, { after: 'no uuid' })).rejects.toMatchObject({ code: 'invalid_request' });
@@ -133,9 +142,26 @@ describe('[Decision 38] [Decision 62] a user of a mapped table', () => {
   it('is erased also if there are more memories than a statement deletes', async () => {
     const table = await tableOf(BARE);
     await table.sql(`insert into ${table.name} (id, owner, content)
-      select gen_random_uuid(), 'ana', 'tea' from generate_series(1, 10001)`);
+      select gen_random_uuid(), 'ana', 'tea' from generate_series(1, 1001)`);
+    // Stands for what makes a delete of more rows longer than a statement may take.
+    await table.sql(`create function ${table.schema}.bound() returns trigger language plpgsql as $$
+      begin if (select count(*) from gone) > 1000 then raise 'too many'; end if; return null; end $$`);
+    await table.sql(`create trigger bound after delete on ${table.name} referencing old table as gone
+      for each statement execute function ${table.schema}.bound()`);
     const { client } = closing(await table.serve());
-    expect((await client.tell('DELETE', '/users/ana/memories')).body).toMatchObject({ deleted: 10_001 });
+    expect((await client.tell('DELETE', '/users/ana/memories')).body).toMatchObject({ deleted: 1_001 });
+  });
+
+  it('[SPEC Errors invalid_request] stays with a row that another table refers to, as a delete of it does', async () => {
+    const table = await tableOf(COLUMNS);
+    await table.sql(`create table ${table.schema}.links (memory text references ${table.name} (id))`);
+    await table.insert({ id: 'linked', user_id: 'ana', content: 'x', created_at: '2024-01-01' });
+    await table.sql(`insert into ${table.schema}.links values ('linked')`);
+    const { client } = closing(await table.serve());
+    for (const path of ['/memories/linked', '/users/ana/memories']) {
+      const { message } = expectError(await client.tell('DELETE', path), 'invalid_request');
+      expect(message).toContain('another table refers to this row');
+    }
   });
 
   it('stays in part if the table keeps a row, and the receipt is not complete', async () => {

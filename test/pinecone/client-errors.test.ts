@@ -279,6 +279,24 @@ describe('faults of the network', () => {
       expect(await to(url).list('n', { prefix: '', limit: 1 }, call)).toEqual({ ids: [], next: undefined });
     });
 
+    it('that names its own page as the next one is an error', async () => {
+      const body = { vectors: [{ id: 'a' }], pagination: { next: 't' } };
+      const { url } = await listen((_, response) => json(response, 200, body));
+      const service = to(url);
+      for (const read of [
+        (token?: string) => service.list('n', { prefix: '', limit: 1, token }, call),
+        (token?: string) => service.fetchByMetadata('n', { filter: { a: 'b' }, limit: 1, token }, call),
+      ]) {
+        expect(await read()).toMatchObject({ next: 't' });
+        await expect(read('t')).rejects.toMatchObject(failed('Pinecone sent an answer that cannot be read'));
+      }
+    });
+
+    it('that the namespace is missing means that it has no ids', async () => {
+      const { url } = await listen((_, response) => json(response, 404, { code: 5, message: 'Namespace not found' }));
+      expect(await to(url).list('n', { prefix: '', limit: 1 }, call)).toEqual({ ids: [], next: undefined });
+    });
+
     it.each(['404', '405', '501'])(
       '%s to a fetch by metadata means that the index does not know it',
       async (status) => {

@@ -95,7 +95,7 @@ describe('[Decision 43] the memories of a mapped index', () => {
     await old.close();
   });
 
-  it.each(['400', '404', 'garbage'] as const)(
+  it.each(['400', '404', '500', 'garbage'] as const)(
     'are not exported where ids cannot be listed, and a warning says so: %s',
     async (kind) => {
       const log = recordingLog();
@@ -108,11 +108,34 @@ describe('[Decision 43] the memories of a mapped index', () => {
       expect(provider.export).toBeUndefined();
       expect(log.lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('cannot list its ids') }]);
       await provider.close();
-      await server.fail({ operation: 'list', kind: '500', times: 0 });
-      await expect(open()).rejects.toThrow('status 500');
-      await server.clearFaults();
     },
   );
+
+  it('[Decision 25] are not looked for where the index does not answer: the gateway does not start', async () => {
+    const options = { api_key: 'k', index_host: server.url, ...NOTES, namespace: 'pods' };
+    await server.fail({ operation: 'list', kind: 'reset', times: 0 });
+    const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 } });
+    await expect(openStoreOf('pinecone', options, context)).rejects.toThrow('cannot be reached');
+    await server.clearFaults();
+  });
+
+  it('fill pages up to the limit in bytes, with at least one record', async () => {
+    const namespace = 'bytes';
+    await fill(
+      server,
+      namespace,
+      ['a', 'b', 'c', 'd'].map((id) => note(id, 'ana', { more: 'x'.repeat(30_000) })),
+    );
+    const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 } });
+    const options = { api_key: 'k', index_host: server.url, ...NOTES, namespace };
+    const provider = await openStoreOf('pinecone', options, context);
+    for (const user_id of [undefined, 'ana'])
+      for (const [max_bytes, length] of [[100_000, 2] as const, [1, 1] as const]) {
+        const part = await provider.export?.({ user_id, vectors: false, limit: 10, max_bytes }, call);
+        expect(part?.items).toHaveLength(length);
+      }
+    await provider.close();
+  });
 });
 
 describe('[Decision 60] retention on a mapped index', () => {

@@ -84,12 +84,12 @@ export interface Service {
   /** Takes any number of ids and leaves out missing ones. */
   fetch(namespace: string, ids: readonly string[], call: Call): Promise<Map<string, StoredRecord>>;
   query(namespace: string, request: QueryRequest, call: Call): Promise<{ matches: Match[]; indexedLsn: Lsn }>;
-  /** Ids in byte order. `limit` at most `MAX_LISTED`. `next` is undefined after the last page. */
+  /** Ids in byte order, none of a missing namespace. `limit` at most `MAX_LISTED`. `next` is undefined after the last page. */
   list(
     namespace: string,
     page: { prefix: string; limit: number; token?: string | undefined },
     call: Call,
-  ): Promise<{ ids: string[]; next: string | undefined }>;
+  ): Promise<IdPage>;
   /** Returns records in no order. Undefined: the index does not support this request (API before 2025-10). */
   fetchByMetadata(
     namespace: string,
@@ -99,6 +99,11 @@ export interface Service {
   stats(call: Call): Promise<{ dimension: number | undefined; metric: string | undefined; namespaces: string[] }>;
   /** Number of requests that wait for a free slot. */
   queueLength(): number;
+}
+
+interface IdPage {
+  readonly ids: string[];
+  readonly next: string | undefined;
 }
 
 interface RecordPage {
@@ -172,13 +177,13 @@ const createRequests = (index: ReturnType<typeof openIndex>, send: SendRequest):
   list(namespace, { prefix, limit, token }, call) {
     const page = { limit: Math.min(limit, MAX_LISTED), ...(token !== undefined && { paginationToken: token }) };
     const request = () => index.listPaginated({ namespace, prefix, ...page });
-    return send({ send: request, read: idPageOf, idempotent: true }, call);
+    return send({ send: request, read: idPageOf(token), idempotent: true, onFailure: noIds }, call);
   },
 
   fetchByMetadata(namespace, { filter, limit, token }, call) {
     const page = { limit, ...(token !== undefined && { paginationToken: token }) };
     const request = () => index.fetchByMetadata({ namespace, filter: nonEmpty(filter), ...page });
-    return send({ send: request, read: recordPageOf, idempotent: true, onFailure: emptyPage }, call);
+    return send({ send: request, read: recordPageOf(token), idempotent: true, onFailure: emptyPage }, call);
   },
 
   stats: (call) => send({ send: () => index.describeIndexStats(), read: statsOf, idempotent: true }, call),
@@ -207,15 +212,22 @@ const recordsOf = ({ body }: Answer): StoredRecord[] =>
     metadata,
   }));
 
-const recordPageOf = (answer: Answer): RecordPage => ({
-  records: recordsOf(answer),
-  next: (answer.body as Body).pagination?.next || undefined,
-});
+const recordPageOf =
+  (token: string | undefined) =>
+  (answer: Answer): RecordPage => ({ records: recordsOf(answer), next: nextOf(answer, token) });
 
-function idPageOf({ body }: Answer): { ids: string[]; next: string | undefined } {
-  const { vectors = [], pagination } = body as Pick<Body, 'pagination'> & { vectors?: { id: string }[] };
-  const ids = vectors.map(({ id }) => id);
-  return { ids, next: (ids.length > 0 && pagination?.next) || undefined };
+const idPageOf =
+  (token: string | undefined) =>
+  (answer: Answer): IdPage => {
+    const { vectors = [] } = answer.body as { vectors?: { id: string }[] };
+    return { ids: vectors.map(({ id }) => id), next: vectors.length > 0 ? nextOf(answer, token) : undefined };
+  };
+
+/** The token of the page after the one with this token. Throws if it is the same: the pages would never end. */
+function nextOf({ body }: Answer, token: string | undefined): string | undefined {
+  const next = (body as Body).pagination?.next || undefined;
+  if (next !== undefined && next === token) throw new Error('a token that repeats');
+  return next;
 }
 
 function matchesOf({ body, headers }: Answer): { matches: Match[]; indexedLsn: Lsn } {
@@ -243,6 +255,11 @@ function lsnOf(headers: Headers, name: string): Lsn {
 
 function ignoreMissingNamespace(failure: Failure): undefined {
   if (!failure.namespaceMissing) throw failure;
+}
+
+function noIds(failure: Failure): IdPage {
+  ignoreMissingNamespace(failure);
+  return { ids: [], next: undefined };
 }
 
 /** Empty if the namespace does not exist; undefined if the index does not support the request. */

@@ -2,22 +2,25 @@ import { type Call, type ExportPart, type ExportQuery, OmpError, providerError }
 import { MAX_LISTED } from '../client/client.ts';
 import { PROVIDER } from '../client/pinecone-errors.ts';
 import { userFilter } from '../filter.ts';
-import { largestPage, type RateLimit } from './mapped-list.ts';
+import { largestPage, type RateLimit, RECORD_BYTES } from './mapped-list.ts';
 import type { Find, MappedIndex } from './mapped-record.ts';
 
 type Export = (query: ExportQuery, call: Call) => Promise<ExportPart>;
 
 /**
- * Page after page of the ids in the namespace, then their records. The ids of one user come by a request with this rate limit; without it
- * the index does not take such a request, and all ids are read.
+ * Page after page of the ids in the namespace, then their records. The ids of one user come by a request by metadata; where the index has
+ * none, all ids are read.
  */
 export function createMappedExport(
   { service, namespace, fields, dimensions }: MappedIndex,
   find: Find,
+  /** For requests by metadata; undefined if the index has none. */
   waitForRate: RateLimit | undefined,
 ): Export {
-  const idsOf = async ({ ids, user_id, limit, after: token }: ExportQuery, call: Call) => {
+  const idsOf = async ({ ids, user_id, max_bytes, after: token, ...query }: ExportQuery, call: Call) => {
+    // They come as one page: the largest answer has room for about as many.
     if (ids) return { ids, next: undefined };
+    const limit = Math.max(1, Math.min(query.limit, Math.floor(max_bytes / RECORD_BYTES)));
     if (user_id === undefined || !waitForRate)
       return service.list(namespace, { prefix: '', limit: Math.min(limit, MAX_LISTED), token }, call);
     await waitForRate(call);

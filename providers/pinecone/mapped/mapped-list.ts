@@ -17,7 +17,7 @@ export type List = (query: ListQuery, call: Call) => Promise<Memory[]>;
 
 /** Pinecone rejects a larger answer. At most so many bytes of a record besides its vector, and of a vector's component. */
 const ANSWER_BYTES = 4_000_000;
-const RECORD_BYTES = 42_000;
+export const RECORD_BYTES = 42_000;
 const COMPONENT_BYTES = 24;
 
 /** Maximum records, vectors included, that fit into one answer. */

@@ -50,7 +50,7 @@ export async function openMappedIndex(
   if (!embedder) throw new Error('an index on Pinecone is searched by vectors; set OMP_SEARCH_MODE to vector');
   const { namespace, writable, settle_ms, max_listed } = options;
   const fields = fieldsOf(options);
-  const { metric, lists, walks, temporal, warnings } = await examineIndex(service, options, embedder, fields);
+  const { metric, lists, listsIds, temporal, warnings } = await examineIndex(service, options, embedder, fields);
   for (const warning of warnings) log.warn({}, `this Pinecone index: ${warning}`);
   // `settle_ms` alone decides how long writes are remembered: positions are not tracked here.
   const overlay = createOverlay({ settle_ms, shows: () => true, log });
@@ -85,7 +85,7 @@ export async function openMappedIndex(
         return new Map([...records].map(([id, { vector }]) => [id, vector]));
       },
     }),
-    ...(walks && { export: createMappedExport(index, find, lists ? waitForRate : undefined) }),
+    ...(listsIds && { export: createMappedExport(index, find, lists ? waitForRate : undefined) }),
     ...(writable
       ? createMappedWrites(index, find)
       : { read_only: 'the index is read-only: OMP_PINECONE_WRITABLE=true lets the gateway change it' }),
@@ -101,7 +101,7 @@ export interface ExaminedIndex {
   /** Whether the index can list all records of one user. */
   readonly lists: boolean;
   /** Whether the index can list all ids. */
-  readonly walks: boolean;
+  readonly listsIds: boolean;
   /** Whether lists can be filtered by time. */
   readonly temporal: boolean;
   readonly warnings: readonly string[];
@@ -127,17 +127,17 @@ export const examineIndex = (
     await service.query(namespace, request, call).catch((error: unknown) => {
       throw failureBehind(error)?.status === 400 ? cannotFilter(namespace, fields.user) : error;
     });
-    const walks = await canWalk(service, namespace, call);
-    const noWalk = walks
+    const listsIds = await canListIds(service, namespace, call);
+    const noIds = listsIds
       ? []
       : ['it cannot list its ids, so its memories can be neither exported nor deleted by retention'];
     const sample = { filter: anyUserFilter(fields.user), limit: largestPage(dimensions) };
     const page = await service.fetchByMetadata(namespace, sample, call);
     if (!page) {
-      const warnings = ['it has an API older than 2025-10 and cannot list the memories of a user', ...noWalk];
-      return { metric, lists: false, walks, temporal: false, warnings };
+      const warnings = ['it has an API older than 2025-10 and cannot list the memories of a user', ...noIds];
+      return { metric, lists: false, listsIds, temporal: false, warnings };
     }
-    if (fields.created === undefined) return { metric, lists: true, walks, temporal: false, warnings: noWalk };
+    if (fields.created === undefined) return { metric, lists: true, listsIds, temporal: false, warnings: noIds };
     const memories = page.records.filter(({ id, metadata }) => toMemory(fields, id, metadata) !== undefined);
     const withTime = memories.filter(({ metadata }) => timeIn(metadata, fields.created) !== undefined);
     // An empty index contradicts nothing.
@@ -145,17 +145,16 @@ export const examineIndex = (
     const warning =
       `none of ${memories.length} sampled records has a time in "${fields.created}" (OMP_PINECONE_CREATED_FIELD): ` +
       'lists are sorted by id, and since and until are rejected';
-    return { metric, lists: true, walks, temporal, warnings: temporal ? noWalk : [warning, ...noWalk] };
+    return { metric, lists: true, listsIds, temporal, warnings: temporal ? noIds : [warning, ...noIds] };
   });
 
-/** Pinecone lists ids of serverless indexes only, and does not document what others answer. The requests before it have succeeded. */
-const canWalk = (service: Service, namespace: string, call: Call): Promise<boolean> =>
+/** Pinecone lists ids of serverless indexes only, and does not document what others answer. The requests before it have succeeded, so a rejection is about listing. */
+const canListIds = (service: Service, namespace: string, call: Call): Promise<boolean> =>
   service.list(namespace, { prefix: '', limit: 1 }, call).then(
     () => true,
     (error: unknown) => {
-      const { kind, status, namespaceMissing } = failureBehind(error) ?? {};
-      if (namespaceMissing) return true;
-      if (kind === 'rejected' || kind === 'malformed' || status === 501) return false;
+      const { kind, status } = failureBehind(error) ?? {};
+      if (status !== undefined || kind === 'malformed') return false;
       throw error;
     },
   );

@@ -94,12 +94,15 @@ async function createLayout(
   const nullable = ids
     .filter(({ notNull }) => !notNull)
     .map(({ name }) => `t.${pg.escapeIdentifier(name)} is not null`);
+  const id = createId(ids, mapping.new_ids);
+  // No request can name a row whose id is the empty text.
+  const named = ids.length === 1 && isText(ids[0]?.base ?? '') ? [`${id.read} <> ''`] : [];
   const { read: content } = fields.content;
   const tags = mapping.fields.get('tags');
   const from = `${quoted} as t${joined(mapping, table, vectors)}`;
   const inCollection = (where: Conditions) => collection?.is(where) ?? 'true';
   const always = (where: Conditions) =>
-    [inCollection(where), ...nullable, hasOwner(where), `${content} <> ''`].join(' and ');
+    [inCollection(where), ...nullable, ...named, hasOwner(where), `${content} <> ''`].join(' and ');
   const rows = await sampleRows(client, { from, always }, { created: fields.created_at?.read, inCollection });
   const updates = fields.updated_at?.write;
   const layout: Layout = {
@@ -108,7 +111,7 @@ async function createLayout(
     always,
     // An empty table contradicts nothing.
     temporal: fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0),
-    id: createId(ids, mapping.new_ids),
+    id,
     owner,
     fields,
     hasTags: tags && createHasTags(table, tags),
@@ -122,7 +125,7 @@ async function createLayout(
   if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
     layout,
-    warnings: warningsOf({ table, layout, vector, sample, rows, indexed }),
+    warnings: warningsOf({ table, layout, vector, sample, rows, indexed, unique: hasUnique(table, mapping.id) }),
     noMemories:
       rows.present && rows.memories === 0
         ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
@@ -229,9 +232,11 @@ interface Seen {
   readonly rows: RowSample;
   /** Whether an index serves a query for the rows of a user. */
   readonly indexed: boolean;
+  /** Whether the key identifies a row. */
+  readonly unique: boolean;
 }
 
-function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): string[] {
+function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Seen): string[] {
   const { metric, index } = layout.vector;
   const label = `${table.schema}.${table.name}`;
   const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
@@ -246,6 +251,10 @@ function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): str
     ...warn(
       hasCatalogue && !indexed,
       `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; omp-gateway doctor prints the index to create`,
+    ),
+    ...warn(
+      hasCatalogue && !unique,
+      `OMP_MAPPING_ID: no primary key or unique index of ${label} is over exactly these columns: of several rows with one key, also of different users, export and migrate read one`,
     ),
     ...warn(
       index === undefined && (table.rows ?? 0) >= LARGE,

@@ -33,13 +33,14 @@ export interface WriteOptions {
   run(query: Query, call: Call): Promise<Row[]>;
 }
 
-/** Rows of one statement of an erase. */
-const ERASED = 10_000;
+/** Rows of one statement of an erase: few, so that a table whose rows take long to delete makes progress within the time of a statement. */
+const ERASED = 1_000;
 
 /** The verbs that change rows. They never touch columns and keys that no field is mapped to. */
 export function createTableWrites({ layout, reading, statements, get, max_bytes, run }: WriteOptions) {
   const write = async (query: Query, call: Call): Promise<Row | undefined> =>
     (await explained(layout, run(query, call)))[0];
+  const remove = (query: Query, call: Call): Promise<Row[]> => explained(layout, run(query, call), REFERRED);
 
   /** The fields as the table stores them. */
   const storable = <Given extends Partial<NewMemory>>(given: Given): Given => {
@@ -93,7 +94,7 @@ export function createTableWrites({ layout, reading, statements, get, max_bytes,
 
     async delete(ref, call) {
       const query = statements.remove(ref);
-      if (query && (await write(query, call))) return true;
+      if (query && (await remove(query, call)).length > 0) return true;
       if (ref.versions) requireVersion(await get(ref, call), ref);
       return false;
     },
@@ -101,7 +102,7 @@ export function createTableWrites({ layout, reading, statements, get, max_bytes,
     async erase({ user_id }, call) {
       const removed = { memories: 0, vectors: 0 };
       for (;;) {
-        const rows = await explained(layout, run(statements.erase(user_id, ERASED), call));
+        const rows = await remove(statements.erase(user_id, ERASED), call);
         removed.memories += rows.length;
         removed.vectors += rows.filter(({ embedded }) => embedded).length;
         if (rows.length < ERASED) return removed;
@@ -152,8 +153,11 @@ const MESSAGES: Readonly<Record<string, string>> = {
   '23': 'a constraint of the table rejects this',
 };
 
+/** The same code when rows are deleted. */
+const REFERRED: typeof MESSAGES = { ...MESSAGES, '23503': 'another table refers to this row' };
+
 /** Columns and constraints of the table may be narrower than the protocol. Then the request is invalid, not the database. */
-async function explained<Result>(layout: Layout, write: Promise<Result>): Promise<Result> {
+async function explained<Result>(layout: Layout, write: Promise<Result>, messages = MESSAGES): Promise<Result> {
   try {
     return await write;
   } catch (error) {
@@ -161,7 +165,7 @@ async function explained<Result>(layout: Layout, write: Promise<Result>): Promis
     const code = codeOf(cause) ?? '';
     if (code === RECHECK_FAILED)
       throw providerError(PROVIDER, 'the write would have changed another row; it was rolled back', cause);
-    const message = MESSAGES[code] ?? MESSAGES[code.slice(0, 2)];
+    const message = messages[code] ?? messages[code.slice(0, 2)];
     if (message === undefined) throw error;
     throw new OmpError('invalid_request', `${fieldsOf(layout, code, cause)}: ${message}`, {
       provider: PROVIDER,
