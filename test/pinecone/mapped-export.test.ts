@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createRetention } from '../../src/core/retention.ts';
 import { exported } from '../mapped/exported.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
@@ -14,6 +14,7 @@ let server: Pinecone;
 beforeAll(async () => {
   server = await startPinecone();
 });
+afterEach(() => server.clearFaults());
 afterAll(() => server.close());
 
 const NOTES = {
@@ -104,7 +105,6 @@ describe('[Decision 43] the memories of a mapped index', () => {
         openStoreOf('pinecone', { api_key: 'k', index_host: server.url, ...NOTES, namespace: 'pods' }, context);
       await server.fail({ operation: 'list', kind, times: 0 });
       const provider = await open();
-      await server.clearFaults();
       expect(provider.export).toBeUndefined();
       expect(log.lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('cannot list its ids') }]);
       await provider.close();
@@ -116,7 +116,6 @@ describe('[Decision 43] the memories of a mapped index', () => {
     await server.fail({ operation: 'list', kind: 'reset', times: 0 });
     const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 } });
     await expect(openStoreOf('pinecone', options, context)).rejects.toThrow('cannot be reached');
-    await server.clearFaults();
   });
 
   it('fill pages up to the limit in bytes, with at least one record', async () => {
