@@ -131,8 +131,8 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
   let deletions = 0;
   let failed = 0;
   let completed: number | undefined;
-  /** The memory at which the store was down last. If it is again at the same one, that is passed over. */
-  let heldAt: string | undefined;
+  /** The memories at which a pass was stopped, since the last complete one: the next time it goes on beyond them. */
+  const stoppedAt = new Set<string>();
   const step = async (
     part: StorePart,
     { store, from, dry_run, check = () => {} }: PassRequest,
@@ -152,8 +152,8 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
         // The store gives its parts calls of their own.
         const removal = () =>
           remove({ store, part: part.store, memory, judge }, call).catch((error) => {
-            if (call.aborted || !(error instanceof OmpError) || isOfStore(error, heldAt === memory.id)) {
-              heldAt = memory.id;
+            if (call.aborted || !(error instanceof OmpError) || isOfStore(error, stoppedAt.has(memory.id))) {
+              stoppedAt.add(memory.id);
               throw error;
             }
             return error;
@@ -164,7 +164,11 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
         if (done.result instanceof OmpError) {
           failures.push(done.result);
           failed++;
-          if (++inARow === FAILURES) throw done.result;
+          inARow = stoppedAt.has(memory.id) ? 0 : inARow + 1;
+          if (inARow === FAILURES) {
+            stoppedAt.add(memory.id);
+            throw done.result;
+          }
         } else inARow = 0;
         if (done.result !== true) continue;
         deletions++;
@@ -189,6 +193,7 @@ export function createRetention(rules: readonly RetentionRule[]): Retention {
     },
     stats: () => ({ deleted: deletions, failed, completed }),
     complete() {
+      stoppedAt.clear();
       completed = Date.now();
     },
   };

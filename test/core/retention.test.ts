@@ -225,16 +225,31 @@ describe('[Decision 60] by itself', () => {
     expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
   });
 
-  it('a memory whose delete takes too long every time is passed over when the pass goes on', async () => {
+  it('memories whose delete takes too long every time are passed over when the pass goes on', async () => {
     const { store, left } = await open((memory) => ({
       delete: async (ref, own) => {
-        if (ref.id === 'old-1') throw new OmpError('provider_error', 'it took too long', { down: true });
+        if (ref.id !== 'old-2') throw new OmpError('provider_error', 'it took too long', { down: true });
         return memory.delete(ref, own);
       },
     }));
     const { retention } = start(store);
     await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
-    expect(await left()).toEqual(['old-1']);
+    expect(await left()).toEqual(['old-0', 'old-1']);
+  });
+
+  it('many memories that cannot be deleted do not hold those after them for ever', async () => {
+    const { store, left } = await open(
+      (memory) => ({
+        delete: async (ref, own) => {
+          if (ref.id !== 'old-99') throw providerError('memory', 'another table refers to it');
+          return memory.delete(ref, own);
+        },
+      }),
+      100,
+    );
+    const { retention } = start(store);
+    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
+    expect(await left()).toHaveLength(99);
   });
 
   it('a store that fails again and again is not asked for every memory, and the pass goes on later', async () => {
