@@ -13,6 +13,8 @@ import { clauseId, SECTIONS } from '../src/conformance/clauses.ts';
 import { compose } from '../src/core/compose.ts';
 import { openProvider } from '../src/registry.ts';
 import { describe } from '../src/verbs/capabilities.ts';
+import { VERB_TABLE } from '../src/verbs/index.ts';
+import { demandsInWords, type Verb } from '../src/verbs/verb.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
 
 /** The generated tables of each document; a table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
@@ -20,6 +22,7 @@ export const TABLES: Readonly<Record<string, Readonly<Record<string, () => strin
   'README.md': { capabilities: () => capabilityTable(DECISIVE) },
   'docs/concepts.md': { capabilities: () => capabilityTable() },
   'docs/configuration.md': { settings: settingsTables },
+  'docs/security.md': { demands: demandTable },
   'docs/protocol.md': { rules: ruleTables },
   'docs/integrations/README.md': { tables: mappedTables, indexes: mappedIndexes },
 };
@@ -83,6 +86,14 @@ const embedder: Embedder = {
   embed: async (texts) => texts.map(() => new Float32Array(1)),
   close: async () => {},
 };
+
+function demandTable(): string {
+  const rows = Object.values<Verb>(VERB_TABLE).flatMap((verb) => {
+    const words = demandsInWords(verb);
+    return words === undefined ? [] : [[code(`${verb.method} ${verb.path}`), words]];
+  });
+  return table(['Route', 'Needs'], rows);
+}
 
 function ruleTables(): string {
   const tables = Object.entries(SECTIONS).map(([section, rows]) => {

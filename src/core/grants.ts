@@ -5,7 +5,7 @@ import { type Call, type Caller, invalidRequest, MAX_SCOPE_LENGTH, OmpError, typ
  * Actions of a grant: `read` is get, list, search, context, audit, changes, users and stats, and export in all scopes;
  * `write` is add and update, and import in all scopes; `delete` also erases.
  */
-const ACTIONS = ['read', 'write', 'delete'] as const;
+export const ACTIONS = ['read', 'write', 'delete'] as const;
 export type Action = (typeof ACTIONS)[number];
 
 /** The grant to list, create and revoke keys (Decision 41). No other grant includes it, and it includes no other. */

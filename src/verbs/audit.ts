@@ -26,22 +26,21 @@ export const audit = verb({
   path: '/audit',
   input: AuditInput,
   needs: ['audit'],
+  demands: { read: 'some', users: { in: 'user_id' } },
+  facts: ({ user_id }, access) => access.facts({ user_id }),
   async run({ cursor, limit, ...filters }, access, call) {
-    const { auditQueue, shares, principal } = access;
+    const { auditQueue, shares, bounds } = access;
     const { read } = auditQueue;
     if (!read) throw access.unsupported('audit');
     const query = withoutUndefined(filters);
     const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, query)) };
     // One more than requested shows whether there is a next page.
     const page = async () => {
-      const entries = await read({ limit: limit + 1, ...query, ...after, within: principal.grants.read }, call);
+      const entries = await read({ limit: limit + 1, ...query, ...after, within: bounds.within }, call);
       for (const entry of entries) access.readable(entry, query.user_id);
       return { result: entries, count: 0, bytes: entries.length * ENTRY_BYTES };
     };
-    const all = await access.audited('audit', access.facts({ user_id: query.user_id }), call, async () => {
-      access.requireUser(query.user_id, principal.grants.read);
-      return shares.records(limit + 1, call, page, ENTRY_BYTES);
-    });
+    const all = await shares.records(limit + 1, call, page, ENTRY_BYTES);
     const entries = all.slice(0, limit);
     const last = all.length > limit ? entries.at(-1) : undefined;
     return {

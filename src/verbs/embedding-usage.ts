@@ -4,7 +4,6 @@ import { NOTHING_USED, sumOf } from '#toolbox';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import { cursor, next_cursor, short } from './fields.ts';
-import { requireAdmin } from './keys.ts';
 import { verb } from './verb.ts';
 
 /** Rows of a page. */
@@ -50,7 +49,7 @@ const USED = {
   requests: z.int().min(0).meta({ description: 'Requests that reached it, with retries and failures.' }),
 };
 
-/** What embedding costs (Decision 63). It is about all callers, so it needs what their keys need. */
+/** What embedding costs (Decision 63). It is about all callers, so it demands what their keys do. */
 export const embeddingUsage = verb({
   name: 'embedding_usage',
   method: 'GET',
@@ -63,13 +62,13 @@ export const embeddingUsage = verb({
   needs: ['embeddingUsage'],
   remedy: 'it is counted with OMP_EMBEDDER=openai; the bundled model costs nothing',
   feature: 'embedding_usage',
+  demands: { admin: true },
   facts: () => NO_FACTS,
   async run(
     { until = new Date().toISOString().slice(0, 10), since = daysBefore(until, DAYS - 1), cursor },
     access,
     call,
   ) {
-    await requireAdmin(access, call);
     const usage = access.store.embeddingUsage;
     const filters = { of: 'embedding-usage', since, until };
     const after = cursor === undefined ? undefined : rowIn(decodeCursor(cursor, filters));
@@ -87,7 +86,7 @@ export const embeddingUsage = verb({
   },
   id: 'getEmbeddingUsage',
   summary: 'Get what embedding costs, by day and caller',
-  description: `Texts, tokens and requests that the embedding service was used for, of all stores of this gateway. Needs \`admin:*\`. Available if
+  description: `Texts, tokens and requests that the embedding service was used for, of all stores of this gateway. Available if
 \`features.embedding_usage\` is true: an embedding service is configured. An answer has at most 10,000 items: pass \`next_cursor\` as \`cursor\`, with
 the same days, until it is null, and add up the totals.`,
   success: {

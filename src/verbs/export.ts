@@ -10,7 +10,7 @@ import {
   UNTRUSTED,
 } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
-import { type Access, denied, MAX_ANSWER_BYTES } from '../core/access.ts';
+import { type Access, MAX_ANSWER_BYTES } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { storedAmong } from '../core/stamping.ts';
@@ -60,7 +60,6 @@ const ExportInput = z.object({
   cursor,
 });
 
-/** Needs to read all scopes, and all users or that of the query. */
 export const exportMemories = verb({
   name: 'export',
   method: 'GET',
@@ -68,23 +67,19 @@ export const exportMemories = verb({
   input: ExportInput,
   needs: ['export'],
   feature: 'export',
+  demands: { read: 'all', users: { in: 'user_id' } },
+  facts: ({ user_id }, access) => (user_id === undefined ? NO_FACTS : access.facts({ user_id })),
   async run({ cursor, limit, id: ids, user_id, since, vectors, versions }, access, call) {
-    const { store, shares, principal } = access;
+    const { store, shares } = access;
     const filters = { of: 'export', ids, user_id, since };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
     const query = { after, ids, user_id, since, vectors, versions, limit, max_bytes: MAX_ANSWER_BYTES };
-    const facts = user_id === undefined ? NO_FACTS : access.facts({ user_id });
-    const { items, next } = await access.audited('export', facts, call, async () => {
-      const mayRead = user_id === undefined ? principal.users === null : access.mayAccess(user_id);
-      if (!mayRead || principal.grants.read !== null) throw denied();
-      const part = await shares.alone(call, () => store.export(query, call));
-      for (const { memory, versions = [] } of part.items) {
-        access.readable(memory, user_id);
-        if (versions.some((one) => !isVersionOf(one.memory, memory))) throw access.mismatch();
-        if (ids && !ids.includes(memory.id)) throw access.mismatch();
-      }
-      return part;
-    });
+    const { items, next } = await shares.alone(call, () => store.export(query, call));
+    for (const { memory, versions = [] } of items) {
+      access.readable(memory, user_id);
+      if (versions.some((one) => !isVersionOf(one.memory, memory))) throw access.mismatch();
+      if (ids && !ids.includes(memory.id)) throw access.mismatch();
+    }
     return {
       memories: items.map(({ memory, vector, version, versions, versions_left_out: left = 0 }) => ({
         ...toWire(memory),
@@ -97,8 +92,7 @@ export const exportMemories = verb({
   },
   id: 'exportMemories',
   summary: 'Read all memories of the store',
-  description: `In a fixed order, with all fields, to move them elsewhere; needs to read every scope, and every user unless
-\`user_id\` is given. A page may have fewer memories than \`limit\`, even none, although there are more: \`next_cursor\` is then not
+  description: `In a fixed order, with all fields, to move them elsewhere. A page may have fewer memories than \`limit\`, even none, although there are more: \`next_cursor\` is then not
 null. Available if \`features.export\` is true.`,
   success: {
     description: 'One page.',
@@ -175,7 +169,7 @@ type ImportOutcome = 'stored' | 'unchanged' | 'exists';
 
 const { embedding_model: _, status: __, ...exportedExample } = memoryExample;
 
-/** Needs to write all scopes of all users. Outcomes in the order of the request. */
+/** Outcomes in the order of the request. */
 export const importMemories = verb({
   name: 'import',
   method: 'POST',
@@ -201,6 +195,9 @@ export const importMemories = verb({
   needs: ['import'],
   writes: true,
   feature: 'import',
+  // A caller of some users would learn which ids others have.
+  demands: { write: 'all', users: 'all' },
+  facts: () => NO_FACTS,
   async run({ memories, on_conflict }, access, call) {
     const { max_record_bytes } = access;
     const read = (body: unknown) => readExported(body, access, call);
@@ -219,7 +216,7 @@ export const importMemories = verb({
   },
   id: 'importMemories',
   summary: 'Store memories with their ids and times',
-  description: `Needs to write every scope of every user. Each memory is stored, or has an error in its place. Repeating a
+  description: `Each memory is stored, or has an error in its place. Repeating a
 request changes nothing more. Available if \`features.import\` is true.`,
   success: {
     description: 'What became of each memory.',
@@ -242,27 +239,24 @@ request changes nothing more. Available if \`features.import\` is true.`,
   },
 });
 
-const importAll = (
+async function importAll(
   access: Access & { readonly store: Required<Pick<Store, 'import'>> },
   items: readonly ExportedMemory[],
   replace: boolean,
   call: Call,
-): Promise<(ImportOutcome | OmpError)[]> =>
-  access.audited('import', NO_FACTS, call, async () => {
-    const { store, principal } = access;
-    // A caller of some users would learn which ids others have.
-    if (principal.users !== null || principal.grants.write !== null) throw denied();
-    const outcomes = await store.import({ items, replace }, call);
-    const ids = items.flatMap(({ memory }, i) => (outcomes[i] === false ? [memory.id] : []));
-    const present = await storedAmong(store, ids, call);
-    const mark = principal.untrusted && { [UNTRUSTED]: true };
-    return outcomes.map((outcome, i) => {
-      if (outcome !== false) return outcome === true ? 'stored' : outcome;
-      const { memory } = items[i] as ExportedMemory;
-      const stored = { ...memory, extensions: { ...memory.extensions, ...mark } };
-      return isSameRecord(stored, present.get(memory.id)) ? 'unchanged' : 'exists';
-    });
+): Promise<(ImportOutcome | OmpError)[]> {
+  const { store, principal } = access;
+  const outcomes = await store.import({ items, replace }, call);
+  const ids = items.flatMap(({ memory }, i) => (outcomes[i] === false ? [memory.id] : []));
+  const present = await storedAmong(store, ids, call);
+  const mark = principal.untrusted && { [UNTRUSTED]: true };
+  return outcomes.map((outcome, i) => {
+    if (outcome !== false) return outcome === true ? 'stored' : outcome;
+    const { memory } = items[i] as ExportedMemory;
+    const stored = { ...memory, extensions: { ...memory.extensions, ...mark } };
+    return isSameRecord(stored, present.get(memory.id)) ? 'unchanged' : 'exists';
   });
+}
 
 const bytesOf = ({ memory, versions = [] }: ExportedMemory): number =>
   [memory, ...versions.map((one) => one.memory)].reduce((sum, one) => sum + recordBytes(one), 0);

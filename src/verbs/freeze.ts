@@ -2,20 +2,13 @@ import { z } from 'zod';
 import type { Call } from '#contract';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
-import { ANONYMOUS } from '../core/grants.ts';
 import { time } from './fields.ts';
-import { requireAdmin } from './keys.ts';
 import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
 
 /*
  * Freezing the store, so that it can be moved (Decision 53).
  */
-
-/** On an open gateway anyone may erase every user, so freezing needs no more. */
-const requireOperator = async (access: Access, call: Call): Promise<void> => {
-  if (access.principal.id !== ANONYMOUS.id) await requireAdmin(access, call);
-};
 
 const logChange = ({ log }: Access, { requestId, caller }: Call, message: string): void =>
   log.warn({ request_id: requestId, app: caller.app }, message);
@@ -38,6 +31,8 @@ const common = {
   input: z.object({}),
   needs: ['freezing'],
   feature: 'freeze',
+  // On an open gateway anyone may erase every user, so freezing needs no more.
+  demands: { admin: 'unless open' },
   errors: ['unsupported_capability'],
   consistent: false,
   tag: 'store',
@@ -48,7 +43,6 @@ export const getFreeze = verb({
   name: 'freeze',
   method: 'GET',
   async run(_, access, call) {
-    await requireOperator(access, call);
     const { store } = access;
     // A feed that is held back lacks changes from before the freeze.
     const feed_held_seconds = (await store.changesHeld?.(call)) ?? 0;
@@ -56,7 +50,7 @@ export const getFreeze = verb({
   },
   id: 'getFreeze',
   summary: 'Get whether the store is frozen',
-  description: 'Needs `admin:*`. Available if `features.freeze` is true.',
+  description: 'Available if `features.freeze` is true.',
   success: {
     description: 'Since when, and by whom.',
     schema: z
@@ -77,7 +71,6 @@ export const freeze = verb({
   method: 'POST',
   facts: () => NO_FACTS,
   async run(_, access, call) {
-    await requireOperator(access, call);
     const { app, id } = access.principal;
     const state = await access.store.freezing.freeze({ by: (app ?? id).slice(0, 200) }, call);
     logChange(access, call, 'the store is frozen: it takes no changes');
@@ -86,7 +79,7 @@ export const freeze = verb({
   id: 'freezeStore',
   summary: 'Stop all changes of memories',
   description: `On every gateway of this store, until it is unfrozen: changes answer 503 with \`Retry-After\`, reads go on. Of a store
-that is frozen already, the freeze stays as it is. Needs \`admin:*\`. Available if \`features.freeze\` is true.`,
+that is frozen already, the freeze stays as it is. Available if \`features.freeze\` is true.`,
   success: { description: 'Since when, and by whom.', schema: Frozen, example },
 });
 
@@ -96,13 +89,12 @@ export const unfreeze = verb({
   method: 'DELETE',
   facts: () => NO_FACTS,
   async run(_, access, call) {
-    await requireOperator(access, call);
     const ended = await access.store.freezing.unfreeze(call);
     if (ended) logChange(access, call, 'the store is not frozen any more');
     return ended ?? THAWED;
   },
   id: 'unfreezeStore',
   summary: 'Allow changes of memories again',
-  description: 'Needs `admin:*`. Available if `features.freeze` is true.',
+  description: 'Available if `features.freeze` is true.',
   success: { description: 'The freeze that ended.', schema: Frozen, example },
 });

@@ -3,6 +3,7 @@ import { type AuditAction, type Call, type Freeze, OmpError, type ProviderCapabi
 import { Access, createReadShares, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
 import { type ChangeFeed, openChangeFeed } from '../core/change-feed.ts';
+import { meetDemands } from '../core/demands.ts';
 import type { Principal } from '../core/grants.ts';
 import { askRarely } from '../core/rarely.ts';
 import type { Scrape } from '../core/telemetry.ts';
@@ -131,7 +132,15 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
       require(verb);
       const fields = parse(verb.input, input);
       reportIgnored(call, verb.input, input as object);
-      let work = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+      const { demands } = verb;
+      const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+      let work = run;
+      if (demands) {
+        work = async (facts) => {
+          await meetDemands(demands, access.principal, fields, { keys: access.store.keys, call });
+          return run(facts);
+        };
+      }
       for (const facts of [verb.facts?.(fields, access) ?? []].flat()) {
         const inner = work;
         work = () => access.audited(verb.name as AuditAction, facts, call, inner);

@@ -5,7 +5,7 @@ import { newKey, storeKey } from '../auth/credentials.ts';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
-import type { Store } from '../core/with-embedder.ts';
+import { callerOf } from '../core/demands.ts';
 import { cursor, isStorable, LIMITS, next_cursor, optional, strings, time, upToMany, wholeNumber } from './fields.ts';
 import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
@@ -16,30 +16,8 @@ import { verb } from './verb.ts';
 
 const REMEDY =
   'keys are part of the configuration here; make one with: omp-gateway keys create NAME --grant GRANT --print';
-const NOT_ADMIN =
-  'this needs a key with the grant admin:*; make one with: omp-gateway keys create NAME --grant "admin:*"';
-const UNTRUSTED_KEY = 'the key is untrusted, and such a key manages nothing: use a trusted key with the grant admin:*';
 const OWN_KEY =
   'a key cannot revoke itself; use another key with the grant admin:*, or: omp-gateway keys revoke NAME|ID';
-
-type KeyAccess = Access & { readonly store: Required<Pick<Store, 'keys'>> };
-
-const callerOf = (id: string) => `key:${id}`;
-
-/** Throws unless the caller has the grant `admin:*` and is trusted: nothing would mark what an untrusted key made. */
-export async function requireAdmin({ principal, store: { keys } }: Access, call: Call): Promise<void> {
-  if (principal.untrusted) throw new OmpError('scope_denied', UNTRUSTED_KEY);
-  if (!principal.grants.admin) throw new OmpError('scope_denied', NOT_ADMIN);
-  // A revoked key is accepted for some seconds: too long for one that could make itself a successor.
-  const own = await keys?.find(principal.id.slice(callerOf('').length), call);
-  if (own && own.revoked_at !== null) throw new OmpError('unauthorized', 'the API key is revoked');
-}
-
-/** The key store, for a caller with the grant `admin:*`. */
-async function keysOfAdmin(access: KeyAccess, call: Call): Promise<Required<Store>['keys']> {
-  await requireAdmin(access, call);
-  return access.store.keys;
-}
 
 const toWire = ({ hash: _, untrusted = false, ...key }: StoredKey) => ({ ...key, untrusted });
 
@@ -80,13 +58,13 @@ export const listKeys = verb({
   needs: ['keys'],
   remedy: REMEDY,
   feature: 'keys',
-  async run({ cursor, limit }, access, call) {
+  demands: { admin: true },
+  facts: () => NO_FACTS,
+  async run({ cursor, limit }, { store }, call) {
     const filters = { of: 'keys' };
     const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
     // One more than requested shows whether there is a next page.
-    const keys = await access.audited('list_keys', NO_FACTS, call, async () =>
-      (await keysOfAdmin(access, call)).list({ after, limit: limit + 1 }, call),
-    );
+    const keys = await store.keys.list({ after, limit: limit + 1 }, call);
     const items = keys.slice(0, limit).map(toWire);
     const last = keys.length > limit ? items.at(-1) : undefined;
     return { items, next_cursor: last ? encodeCursor(last, filters) : null };
@@ -143,12 +121,12 @@ export const createKey = verb({
   body: { example: newKeyExample },
   needs: ['keys'],
   remedy: REMEDY,
+  demands: { admin: true },
   facts: () => NO_FACTS,
   async run({ untrusted, users = null, expires_at = null, ...input }, access, call) {
     const { id, hash, key } = newKey();
-    const keys = await keysOfAdmin(access, call);
     const newOne = { id, hash, ...input, users, expires_at, untrusted: untrusted ?? false };
-    const storedKey = await storeKey(keys, newOne, call);
+    const storedKey = await storeKey(access.store.keys, newOne, call);
     logChange(access, storedKey, call, 'an API key was created');
     return { ...toWire(storedKey), key };
   },
@@ -179,9 +157,10 @@ export const revokeKey = verb({
   input: z.object({ id: z.string().meta({ description: 'Id of the key.' }) }),
   needs: ['keys'],
   remedy: REMEDY,
+  demands: { admin: true },
   facts: () => NO_FACTS,
   async run({ id }, access, call) {
-    const keys = await keysOfAdmin(access, call);
+    const { keys } = access.store;
     const unknown = () => new OmpError('not_found', 'no stored key has this id');
     if (!isStorable(id) || id.length > LIMITS.id) throw unknown();
     if (access.principal.id === callerOf(id)) throw new OmpError('scope_denied', OWN_KEY);

@@ -8,7 +8,7 @@ import {
   type MemoryVersion,
   OmpError,
 } from '#contract';
-import { type Access, denied, SMALL_BYTES } from '../core/access.ts';
+import { type Access, SMALL_BYTES } from '../core/access.ts';
 import { alone, partsIn } from '../core/mounts.ts';
 import { inTime } from '../core/optional-stores.ts';
 import type { StorePart, StoreReads } from '../core/with-embedder.ts';
@@ -41,7 +41,6 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-/** Needs to read all scopes of the user. */
 export const personFile = verb({
   name: 'person_file',
   method: 'GET',
@@ -50,16 +49,16 @@ export const personFile = verb({
   needs: [],
   suits: canRead,
   feature: 'person_file',
+  demands: { read: 'all', users: { in: 'id' } },
   facts: ({ id }, access) => access.facts({ user_id: id }),
   async run({ id }, access, call): Promise<FileAnswer> {
-    if (!access.mayAccess(id) || access.principal.grants.read !== null) throw denied();
     const file = new PersonFile(access, id, call);
     return { name: `person-${id.replace(/[^\w.@-]+/g, '_').slice(0, 100)}.jsonl`, pages: await begun(file.pages()) };
   },
   id: 'getPersonFile',
   summary: 'Read all that is stored of a user, as one file',
   description: `One JSON object a line: memories, their versions and audit entries of every store, oldest and newest alike, and what could
-not be read. The last line has the type \`end\`; without it the file was cut off. Needs to read every scope of the user. Available if
+not be read. The last line has the type \`end\`; without it the file was cut off. Available if
 \`features.person_file\` is true.`,
   success: {
     description: 'The file, sent while it is read.',

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import type { Call, Memory } from '#contract';
-import { type Access, denied } from '../core/access.ts';
+import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
 import { partsIn } from '../core/mounts.ts';
 import { canRetain, PAGE, type RetentionPlace } from '../core/retention.ts';
-import { untrustedDenied } from '../core/stamping.ts';
 import { count, cursor, leftOut, next_cursor } from './fields.ts';
 import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
@@ -23,7 +22,6 @@ const RetentionBody = z
 
 const rule = z.int().min(1).meta({ description: 'The number of the rule, from 1.' });
 
-/** Needs to read and to delete all scopes of all users. */
 export const retention = verb({
   name: 'retention',
   method: 'POST',
@@ -35,11 +33,9 @@ export const retention = verb({
   writes: true,
   feature: 'retention',
   tag: 'store',
+  demands: { read: 'all', delete: 'all', users: 'all', trusted: true },
   facts: () => NO_FACTS,
   async run({ dry_run, cursor }, access, call) {
-    const { users, grants, untrusted } = access.principal;
-    if (untrusted) throw untrustedDenied();
-    if (users !== null || grants.read !== null || grants.delete !== null) throw denied();
     const rules = access.retention?.rules ?? [];
     // The numbers of rules count for these rules only.
     const filters = { of: 'retention', dry_run, rules };
@@ -55,8 +51,7 @@ export const retention = verb({
   id: 'applyRetention',
   summary: 'Delete what the retention rules of the gateway say',
   description: `The gateway does so once a day by itself. Each memory is deleted in one step, with its own audit entry, unless it is changed meanwhile.
-Pass each \`next_cursor\` as \`cursor\` until it is null, and add up the counts; after an error, repeating the request goes on. Needs to read and
-to delete every scope of every user. Available if \`features.retention\` is true.`,
+Pass each \`next_cursor\` as \`cursor\` until it is null, and add up the counts; after an error, repeating the request goes on. Available if \`features.retention\` is true.`,
   success: {
     description: 'What was deleted, or would be.',
     schema: z

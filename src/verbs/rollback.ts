@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { type Call, type Memory, OmpError, type Position, type Ref } from '#contract';
 import { recordBytes } from '#toolbox';
-import { type Access, denied, MAX_ANSWER_BYTES, type SizedResult } from '../core/access.ts';
+import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../core/access.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
 import { partsIn } from '../core/mounts.ts';
 import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from '../core/rollback.ts';
-import { untrustedDenied } from '../core/stamping.ts';
 import type { Store, StorePart, StoreReads } from '../core/with-embedder.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from './fields.ts';
 import { MemoryFields, memoryExample, toWire, withoutUndefined } from './memory.ts';
@@ -45,7 +44,6 @@ interface Item {
   readonly memory?: Memory;
 }
 
-/** Needs the grants to write and to delete in every scope of the user. */
 export const rollback = verb({
   name: 'rollback',
   method: 'POST',
@@ -56,11 +54,9 @@ export const rollback = verb({
   suits: canRollBack,
   writes: true,
   feature: 'rollback',
+  demands: { write: 'all', delete: 'all', users: { in: 'id' }, trusted: true },
   facts: ({ id }, access) => access.facts({ user_id: id }),
   async run({ id: user_id, cursor, limit, dry_run, ...undone }, access, call) {
-    const { grants, untrusted } = access.principal;
-    if (untrusted) throw untrustedDenied();
-    if (!access.mayAccess(user_id) || grants.write !== null || grants.delete !== null) throw denied();
     const filters = { of: 'rollback', user_id, dry_run, ...withoutUndefined(undone) };
     const now = new Date();
     const from = cursor === undefined ? beginning(now.getTime()) : placeIn(decodeCursor(cursor, filters));
@@ -78,7 +74,7 @@ export const rollback = verb({
   summary: 'Undo what was written in a time, by a caller',
   description: `What was added is deleted, what was changed gets the version before back as a new version, unless somebody else has
 changed it since. Each memory is undone in one step, with its own audit entry. Pass each \`next_cursor\` as \`cursor\` until it is null;
-after an error, repeating the request goes on. Needs grants to write and to delete in every scope. Available if \`features.rollback\`
+after an error, repeating the request goes on. Available if \`features.rollback\`
 is true.`,
   success: {
     description: 'What was done, or would be.',
@@ -338,7 +334,7 @@ async function deletedIn(
     ...(key && { app: key }),
     ...after,
   };
-  const entries = await read({ ...filters, within: access.principal.grants.read, limit: ENTRIES }, call);
+  const entries = await read({ ...filters, within: access.bounds.within, limit: ENTRIES }, call);
   for (const entry of entries) access.readable(entry, user_id);
   const last = entries.length === ENTRIES ? entries.at(-1) : undefined;
   return {

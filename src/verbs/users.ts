@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Call, Holdings, LimitKind } from '#contract';
-import { type Access, denied } from '../core/access.ts';
+import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { isEmpty, READ_BACKS, type StoreErasure } from '../core/erasure.ts';
@@ -24,15 +24,18 @@ export const users = verb({
   input: UsersInput,
   needs: ['users'],
   feature: 'users',
+  demands: { read: 'some' },
+  facts: () => NO_FACTS,
   async run({ cursor, ...query }, access, call) {
-    const { users: allowedUsers, grants } = access.principal;
     const filters = { of: 'users', prefix: query.prefix };
     const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
-    const request = { ...withoutUndefined(query), ...after, users: allowedUsers, within: grants.read };
-    const page = await access.audited('users', NO_FACTS, call, async () => {
-      if (grants.read?.length === 0) throw denied();
-      return access.store.users(request, call);
-    });
+    const request = {
+      ...withoutUndefined(query),
+      ...after,
+      users: access.principal.users,
+      within: access.bounds.within,
+    };
+    const page = await access.store.users(request, call);
     if (!page.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
     const next_cursor = page.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: page.next }, filters);
     return { items: page.items, next_cursor };
@@ -62,8 +65,8 @@ although there are more: \`next_cursor\` is then not null.`,
 const MAX_COUNTED = 100;
 
 /** Undefined: there are none, or the caller may not read all that counts for them. */
-async function limitsOf({ principal, store, userLimits }: Access, user_id: string, call: Call) {
-  if (!userLimits || !store.userUsage || principal.grants.read !== null) return undefined;
+async function limitsOf({ principal, store, userLimits, bounds }: Access, user_id: string, call: Call) {
+  if (!userLimits || !store.userUsage || bounds.within !== null) return undefined;
   const used = await store.userUsage({ user_id }, call);
   const limits = userLimits.of(principal)(user_id);
   const of = (kind: LimitKind) => ({ used: used[kind], limit: limits[kind] });
@@ -80,11 +83,11 @@ export const stats = verb({
   input: z.object({ user_id: userId }),
   needs: ['userStats'],
   feature: 'stats',
+  demands: { read: 'some', users: { in: 'user_id' } },
   facts: (input, access) => access.facts(input),
   async run({ user_id }, access, call) {
-    const { read } = access.principal.grants;
-    access.requireUser(user_id, read);
-    const stats = await access.store.userStats({ user_id, limit: MAX_COUNTED, within: read }, call);
+    const { within } = access.bounds;
+    const stats = await access.store.userStats({ user_id, limit: MAX_COUNTED, within }, call);
     if (!stats.scopes.every(({ scope }) => access.admitsRead(scope))) throw access.mismatch();
     const limits = await limitsOf(access, user_id, call);
     return { user_id, ...stats, ...(limits && { limits }) };
@@ -183,7 +186,7 @@ function receiptOf(user_id: string, stores: readonly StoreErasure[]) {
   };
 }
 
-/** Decisions 38 and 62. Needs the grant to delete in every scope of the user. */
+/** Decisions 38 and 62. */
 export const erase = verb({
   name: 'erase',
   method: 'DELETE',
@@ -192,9 +195,9 @@ export const erase = verb({
   needs: ['erase'],
   writes: true,
   feature: 'erase',
+  demands: { delete: 'all', users: { in: 'id' }, trusted: true },
   facts: ({ id }, access) => access.facts({ user_id: id }),
   async run({ id: user_id }, access, call) {
-    if (!access.mayAccess(user_id) || access.principal.grants.delete !== null) throw denied();
     // So that entries of requests before this one are among those that it counts or changes.
     await access.auditQueue.flush(call);
     const stores = await access.store.erase({ user_id }, call);
@@ -203,7 +206,7 @@ export const erase = verb({
   },
   id: 'eraseUser',
   summary: 'Delete all memories of a user permanently, and say what was removed',
-  description: `Needs a grant to delete in every scope. Afterwards every store is read back: \`receipt.complete\` is true if none
+  description: `Afterwards every store is read back: \`receipt.complete\` is true if none
 has anything of the user but what \`kept\` names. It is false if a memory was added meanwhile, or if an optional store failed: repeat
 the request then, and after an error. Available if \`features.erase\` is true.`,
   success: {

@@ -2,6 +2,8 @@ import type { z } from 'zod';
 import type { AuditAction, Call, ErrorCode } from '#contract';
 import type { Access } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
+import type { Demands } from '../core/demands.ts';
+import { ACTIONS } from '../core/grants.ts';
 import type { Store } from '../core/with-embedder.ts';
 
 /**
@@ -34,6 +36,8 @@ export interface Verb<
   readonly remedy?: string;
   /** Whether it changes memories: on a read-only store, the message says why it is. */
   readonly writes?: true;
+  /** Checked before `run`, within the audit entry. A verb about memories that it names, or some scopes, checks those itself (`Access`). */
+  readonly demands?: Demands<Extract<keyof z.output<Input>, string>>;
   /** The flag of an extension in `features` of `/capabilities`; undefined: a verb of the protocol, or part of another flag. */
   readonly feature?: string;
   /** What the audit entry says besides name and outcome: several facts, several entries. Undefined: `run` writes its entries. */
@@ -114,3 +118,26 @@ export const fieldsIn = (path: string): string[] => [...path.matchAll(/\{(\w+)\}
 
 export const isSupported = ({ needs, suits }: Pick<Verb, 'needs' | 'suits'>, store: Store): boolean =>
   needs.every((name) => store[name] !== undefined) && suits?.(store) !== false;
+
+/** What a verb demands of its caller, for the documents; undefined: only what concerns the memories themselves. */
+export function demandsInWords({ demands, input }: Pick<Verb, 'demands' | 'input'>): string | undefined {
+  if (!demands) return undefined;
+  const { users, admin, trusted, ...actions } = demands;
+  const grants = ACTIONS.flatMap((action) => {
+    const needed = actions[action];
+    return needed === undefined ? [] : [needed === 'all' ? `\`${action}:*\`` : `a \`${action}\` grant`];
+  });
+  const ofUsers = () => {
+    if (users === undefined) return '';
+    if (users === 'all') return ' for all users';
+    const isOptional = input.shape[users.in]?.safeParse(undefined).success;
+    return isOptional ? ` for the user, without \`${users.in}\` for all users` : ' for the user';
+  };
+  return [
+    [...grants, ...(admin ? ['`admin:*`'] : [])].join(' and ') + ofUsers(),
+    trusted && 'of a trusted key',
+    admin === 'unless open' && 'unless the gateway is open',
+  ]
+    .filter(Boolean)
+    .join(', ');
+}

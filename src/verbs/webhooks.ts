@@ -5,7 +5,6 @@ import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import type { Webhook, Webhooks, WebhookWithSecret } from '../core/webhooks.ts';
 import { isStorable, LIMITS, optional, scopeGlob, strings, time, upTo, upToMany } from './fields.ts';
-import { requireAdmin } from './keys.ts';
 import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
 
@@ -19,21 +18,16 @@ const REMEDY =
 /** The actions of changes. */
 const ACTIONS = ['add', 'update', 'delete', 'erase', 'import'] as const;
 
-async function webhooksOfAdmin(access: Access, call: Call): Promise<Webhooks> {
-  await requireAdmin(access, call);
-  // The gate hides the webhooks of the store from the verbs if it has not these.
-  return access.webhooks as Webhooks;
-}
+/** The gate hides the webhooks of the store from the verbs if it has not these. */
+const webhooksOf = (access: Access) => access.webhooks as Webhooks;
 
 /** What the work answers about a webhook; throws `not_found` if there is none. */
 async function about<Result>(
   id: string,
   access: Access,
-  call: Call,
   work: (webhooks: Webhooks) => Promise<Result | undefined>,
 ): Promise<Result> {
-  const webhooks = await webhooksOfAdmin(access, call);
-  const result = isStorable(id) && id.length <= LIMITS.id ? await work(webhooks) : undefined;
+  const result = isStorable(id) && id.length <= LIMITS.id ? await work(webhooksOf(access)) : undefined;
   if (result === undefined) throw new OmpError('not_found', 'no webhook has this id');
   return result;
 }
@@ -107,6 +101,7 @@ const withSecret = ({ webhook, secret }: WebhookWithSecret) => ({ ...webhook, se
 const COMMON = {
   needs: ['webhooks'],
   remedy: REMEDY,
+  demands: { admin: true },
   facts: () => NO_FACTS,
   consistent: false,
   tag: 'webhooks',
@@ -121,7 +116,7 @@ export const listWebhooks = verb({
   path: '/webhooks',
   input: z.object({}),
   feature: 'webhooks',
-  run: async (_, access, call) => ({ items: await (await webhooksOfAdmin(access, call)).list(call) }),
+  run: async (_, access, call) => ({ items: await webhooksOf(access).list(call) }),
   id: 'listWebhooks',
   summary: 'List the webhooks',
   description: 'All of them, oldest first, with their last deliveries. Available if `features.webhooks` is true.',
@@ -164,8 +159,7 @@ export const createWebhook = verb({
   input: WebhookInput,
   body: { example: newWebhookExample },
   async run({ url, users = null, scope = null, actions = null }, access, call) {
-    const webhooks = await webhooksOfAdmin(access, call);
-    const created = await webhooks.create({ url, users, scope, actions }, call);
+    const created = await webhooksOf(access).create({ url, users, scope, actions }, call);
     logChange(access, created.webhook.id, call, 'a webhook was created');
     return withSecret(created);
   },
@@ -188,7 +182,7 @@ export const deleteWebhook = verb({
   path: '/webhooks/{id}',
   input: WebhookId,
   async run({ id }, access, call) {
-    await about(id, access, call, async (webhooks) => (await webhooks.delete(id, call)) || undefined);
+    await about(id, access, async (webhooks) => (await webhooks.delete(id, call)) || undefined);
     logChange(access, id, call, 'a webhook was deleted');
   },
   id: 'deleteWebhook',
@@ -204,7 +198,7 @@ export const testWebhook = verb({
   method: 'POST',
   path: '/webhooks/{id}/test',
   input: WebhookId,
-  run: ({ id }, access, call) => about(id, access, call, (webhooks) => webhooks.test(id, call)),
+  run: ({ id }, access, call) => about(id, access, (webhooks) => webhooks.test(id, call)),
   id: 'testWebhook',
   summary: 'Send an event to a webhook',
   description: `Sends an event of the type \`webhook.test\` once, and answers how that ended. Available if \`features.webhooks\`
@@ -228,7 +222,7 @@ export const resumeWebhook = verb({
     }),
   }),
   async run({ id, from }, access, call) {
-    const webhook = await about<Webhook>(id, access, call, (webhooks) => webhooks.resume({ id, from }, call));
+    const webhook = await about<Webhook>(id, access, (webhooks) => webhooks.resume({ id, from }, call));
     logChange(access, id, call, 'a webhook was resumed');
     return webhook;
   },
@@ -246,7 +240,7 @@ export const rotateWebhook = verb({
   path: '/webhooks/{id}/rotate',
   input: WebhookId,
   async run({ id }, access, call) {
-    const rotated = await about(id, access, call, (webhooks) => webhooks.rotate(id, call));
+    const rotated = await about(id, access, (webhooks) => webhooks.rotate(id, call));
     logChange(access, id, call, 'the secret of a webhook was rotated');
     return withSecret(rotated);
   },

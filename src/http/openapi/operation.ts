@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
 import { beginAnew, type ErrorCode, IDEMPOTENCY_TTL_MS, OmpError, storeFrozen, versionChanged } from '#contract';
 import { ErrorFields, IDEMPOTENCY_KEY } from '../../verbs/fields.ts';
-import { fieldsIn, queryFieldsOf, type Verb } from '../../verbs/verb.ts';
+import { demandsInWords, fieldsIn, queryFieldsOf, type Verb } from '../../verbs/verb.ts';
 import { STATUS, toEnvelope } from '../error-envelope.ts';
 import { REQUEST_ID } from '../request.ts';
 
@@ -52,7 +52,7 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
   const spec: ApiOperation = {
     id: verb.id,
     summary: verb.summary,
-    ...(verb.description !== undefined && { description: verb.description }),
+    ...((verb.description || verb.demands) && { description: describedWithDemands(verb) }),
     ...(inPath.length > 0 && { path: pick(input, inPath) }),
     ...(inQuery.length > 0 && { query: pick(input, inQuery) }),
     headers: {
@@ -87,6 +87,9 @@ export function verbOperation(verb: Verb): ZodOpenApiOperationObject {
   };
   return { ...operation(spec, consistent), tags: [tag] };
 }
+
+const describedWithDemands = (verb: Verb): string =>
+  [verb.description, verb.demands && `Needs ${demandsInWords(verb)}.`].filter(Boolean).join(' ');
 
 const pick = ({ shape }: z.ZodObject, names: readonly string[]): z.ZodObject =>
   z.object(Object.fromEntries(names.map((name) => [name, shape[name] as z.ZodType])));
