@@ -74,3 +74,10 @@ it.each(['Threat model', 'Budgets'])('docs/security.md: every row of "%s" names 
   expect(rows.length).toBeGreaterThan(10);
   expect(rows.filter((row) => !/`test\/[^`]+\.(?:test|suite)\.ts` \|$/.test(row))).toEqual([]);
 });
+
+it('every word of AGENTS.md is explained in docs/glossary.md, and the other way round', () => {
+  const wordsIn = (text: string) => [...text.matchAll(/\*([a-z][\w' -]+)\*/g)].map(([, word]) => word);
+  const [, words = ''] = /^## Words.*$([\s\S]*?)^## /m.exec(read('AGENTS.md')) ?? [];
+  const explained = [...read('docs/glossary.md').matchAll(/^\| \*([^*]+)\* \|/gm)].map(([, word]) => word);
+  expect(explained.sort()).toEqual(wordsIn(words).sort());
+});
