@@ -204,6 +204,20 @@ describe('[Decision 49] a store that lacks a verb', () => {
     expect((await client.ask('/memories/search', inDocs)).status).toBe(200);
   });
 
+  it('[Decision 18] a search by a tag names it if it has none, and finds those of the others below their scopes', async () => {
+    const alter = (provider: Provider): Provider => ({
+      ...provider,
+      capabilities: { ...provider.capabilities, tags: false },
+    });
+    const { client, add, user_id } = await open([HANDBOOK, { ...CRM, open: (own) => memory()({ ...own, alter }) }]);
+    const { id } = await add('tea', 'docs/handbook', { tags: ['t'] });
+    await add('tea', 'docs/handbook');
+    const query = { user_id, q: 'tea', tag: 't' };
+    const rejected = await client.ask('/memories/search', query);
+    expect(expectError(rejected, 'unsupported_capability').provider).toBe('crm');
+    expect((await client.search({ ...query, scope: 'docs/' })).map(({ memory }) => memory.id)).toEqual([id]);
+  });
+
   it('erase is no success while it may hold the user', async () => {
     const { client, add, user_id } = await open([
       HANDBOOK,
