@@ -329,8 +329,8 @@ class MemoryClient:
         return self._send("GET", "/memories", query={"user_id": user_id, **filters}, repeatable=True)
 
     def search(self, q: str, *, user_id: Users, **options: Any) -> "Results":
-        """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), limit, min_score, explain, current,
-        distinct, since, until, origin and untrusted (as in `list`).
+        """Results `{"memory", "score"}`, best first. `options`: scope (a prefix), tag, limit, min_score, explain,
+        current, distinct, since, until, origin and untrusted (as in `list`).
 
         current=True leaves out what is not valid now, or superseded by another of the 100 best hits. Otherwise a result has the
         ids of the results that supersede it as `x-superseded-by`. distinct=True gives one result for each text, the newest memory

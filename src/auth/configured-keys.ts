@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isStorableTime } from '#toolbox';
 import { ADMIN_GRANT, isGrant, isKeyGrant } from '../core/grants.ts';
 import { idOf } from './credentials.ts';
 
@@ -13,9 +14,11 @@ export const keyNameSchema = z
   );
 
 /** A date means 00:00 UTC. */
-export const expirySchema = z.union([z.iso.date(), z.iso.datetime({ offset: true })], {
-  error: 'must be a date such as 2027-01-01 or a date-time with offset such as 2027-01-01T12:00:00Z',
-});
+export const expirySchema = z
+  .union([z.iso.date(), z.iso.datetime({ offset: true })], {
+    error: 'must be a date such as 2027-01-01 or a date-time with offset such as 2027-01-01T12:00:00Z',
+  })
+  .refine((value) => isStorableTime(Date.parse(value)), 'must be between the years 0001 and 9999 in UTC');
 
 /** A grant of a token. */
 export const grantSchema = z

@@ -31,7 +31,9 @@ export async function runFollow(names: readonly [string, string], request: MoveR
   const { users } = filters;
   const saved = placeOf(names, users, request);
   const last = values.restart ? undefined : await saved.read();
-  const [source, target] = [await run.open(names[0], 'from'), await run.open(names[1], 'to')];
+  // Nobody watches a target that follows for weeks; a cutover tells at once that something is down.
+  const patience = values.cutover ? undefined : signal;
+  const [source, target] = [await run.open(names[0], 'from', patience), await run.open(names[1], 'to', patience)];
   await requireTarget(target);
   run.say(vectorsText(source.capabilities.embedding ?? null, target));
   run.say(planOf(source, values.cutover === true));

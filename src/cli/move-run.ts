@@ -11,7 +11,8 @@ import { printable, report, type Terminal } from './terminal.ts';
 
 /** What `export`, `import`, `migrate` and `verify` run with. */
 export interface Run {
-  open(name: string, key: 'from' | 'to'): Promise<Store>;
+  /** `patience`: waits until it aborts for a gateway that does not answer yet. */
+  open(name: string, key: 'from' | 'to', patience?: AbortSignal): Promise<Store>;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
   progress(state: Progress): void;

@@ -105,15 +105,15 @@ function createOpener(
     onRetry: (trouble: string) => say(`${name} ${trouble}; the request is sent again`),
     onWarning: (message: string) => say(`${name}: ${message.replace(/^omp-gateway-client: /, '')}`),
   });
-  const remote = (url: string, key: string | undefined) =>
-    openStore(url, { url, key: key || undefined, ...listeners(url) });
+  const remote = (url: string, key: string | undefined, patience: AbortSignal | undefined) =>
+    openStore(url, { url, key: key || undefined, patience, ...listeners(url) });
   return {
-    async open(name: string, key: 'from' | 'to'): Promise<Store> {
+    async open(name: string, key: 'from' | 'to', patience?: AbortSignal): Promise<Store> {
       if (!isStoreName(name)) {
         throw new Mistake(`"${name}" is no store: expected config, config:FILE or the URL of a gateway`);
       }
       const own = key === 'from' ? OMP_FROM_KEY : OMP_TO_KEY;
-      const store = name.startsWith('http') ? await remote(name, own ?? OMP_KEY) : await local(name);
+      const store = name.startsWith('http') ? await remote(name, own ?? OMP_KEY, patience) : await local(name);
       opened.push(store);
       if (!values.versions) return store;
       if (store.capabilities.features.versions) return { ...store, versions: true };

@@ -127,11 +127,14 @@ const stores = z
 
 /** Of a mounted store alone. */
 export const mounted = {
-  mount: scope.optional().register(settingFacts, {
-    env: 'OMP_STORES',
-    description: 'Scope at which the store appears; required',
-    allowed: 'a scope: 1 to 32 segments joined by "/", without *, ? and control characters',
-  }),
+  mount: scope
+    .refine((path) => !path.split('/').some((segment) => segment === '.' || segment === '..'))
+    .optional()
+    .register(settingFacts, {
+      env: 'OMP_STORES',
+      description: 'Scope at which the store appears; required',
+      allowed: 'a scope: 1 to 32 segments joined by "/", none of them "." or "..", without *, ? and control characters',
+    }),
   required: z.boolean().default(true).register(settingFacts, {
     env: 'OMP_STORES',
     description:

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { invalidRequest, type Position } from '#contract';
+import { isStorableTime } from '#toolbox';
 
 const VERSION = 1;
 /** Cursors with ids of the gateway have at most 256 characters. Ids of mapped tables, of users, and names of callers may be longer. */
@@ -28,11 +29,7 @@ export function decodeCursor(cursor: string, filters: Filters): Position {
 /** Cursors are not signed, so a forged one must not pass invalid values to a backend. */
 const isId = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0');
-const isMoment = (value: unknown): value is number =>
-  Number.isSafeInteger(value) &&
-  /^\d{4}-/.test(new Date(value as number).toJSON() ?? '') &&
-  (value as number) >= FIRST_MOMENT;
-const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
+const isMoment = (value: unknown): value is number => Number.isSafeInteger(value) && isStorableTime(value as number);
 
 function parse(cursor: string): unknown[] {
   if (cursor.length > MAX_LENGTH || !/^[A-Za-z0-9_-]+$/.test(cursor)) throw malformed();

@@ -218,15 +218,20 @@ const eraseWith =
   (parts: readonly Part[], root: Store, { record, toItsEnd, needsEntry }: Entries): NonNullable<Store['erase']> =>
   async ({ user_id }, call) => {
     const [rootPart, ...mounted] = parts as [Part, ...Part[]];
+    const running = new Set<string>();
     const eraseIn = async (part: Part): Promise<StoreErasure | OmpError> =>
       outcomeOf(async () => {
         if (part.store.erase) {
           const { store } = part as PartWith<'erase'>;
-          return toItsEnd(part, call, async (ownCall) => {
+          const eraseAll = async (ownCall: Call) => {
             const scopes = needsEntry(part) ? await scopesOf(part, user_id, ownCall) : [];
             const [one] = (await store.erase({ user_id }, ownCall)) as [StoreErasure];
             if (one.removed.memories) await record(part, 'erase', erasedFrom(user_id, scopes), ownCall);
             return { ...one, name: part.name };
+          };
+          return toItsEnd(part, call, (ownCall) => {
+            running.add(part.name);
+            return eraseAll(ownCall).finally(() => running.delete(part.name));
           });
         }
         // What a mount hides in the root store is erased too.
@@ -237,15 +242,16 @@ const eraseWith =
       });
     const outcomes = await Promise.all(mounted.map(async (part) => ({ part, outcome: await eraseIn(part) })));
     outcomes.push({ part: rootPart, outcome: await eraseIn(rootPart) });
-    return allOf(outcomes, call);
+    return allOf(outcomes, [...running], call);
   };
 
 /**
  * What became of the user in all stores. An optional one that failed counts as not read back, and the answer names it. If another failed,
- * throws its error, which says where the user was erased.
+ * throws its error, which says where the user was erased. `running`: stores where the erase goes on after the request.
  */
 function allOf(
   outcomes: readonly { readonly part: Part; readonly outcome: StoreErasure | OmpError }[],
+  running: readonly string[],
   call: Call,
 ): StoreErasure[] {
   const isLeftOut = ({ part, outcome }: (typeof outcomes)[number]) =>
@@ -260,7 +266,11 @@ function allOf(
   const erased = outcomes.filter(({ outcome }) => !(outcome instanceof OmpError)).map(({ part }) => part.name);
   const { code, message, cause, ...rest } = failed.outcome as OmpError;
   const others = erased.length > 0 ? erased.join(', ') : 'no store';
-  throw new OmpError(code, `${message}; the user may have memories there, and was erased in ${others}`, {
+  const left =
+    running.length > 0
+      ? `the erase is still running in ${running.join(', ')}: repeat the request for a receipt; so far the user`
+      : 'the user may have memories there, and';
+  throw new OmpError(code, `${message}; ${left} was erased in ${others}`, {
     ...rest,
     cause,
   });

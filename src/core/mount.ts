@@ -1,5 +1,5 @@
-import { type Memory, type NewMemory, OmpError, type Ref, type Visible, type Within } from '#contract';
-import { isAtOrBelow, withinBelow, withMemories } from '#toolbox';
+import { type Memory, type NewMemory, OmpError, providerError, type Ref, type Visible, type Within } from '#contract';
+import { visibleMatcher, withinBelow, withMemories } from '#toolbox';
 import type { Store } from './with-embedder.ts';
 
 /*
@@ -246,26 +246,53 @@ function ownWithin({ capabilities }: Store, mount: string): (within: Within) => 
   };
 }
 
-/** The root store without what it has at these mounts and below. Without scopes, it has nothing there. */
+/**
+ * The root store without what it has at these mounts and below; every row is checked again, as `Access` does with users and scopes. Without
+ * scopes, it has nothing there.
+ */
 export function hiding(root: Store, outside: readonly string[]): Store {
   if (root.capabilities.scopes === 'none') return root;
+  const isVisible = visibleMatcher({ within: null, outside });
+  const isShown = ({ scope }: Pick<Memory, 'scope'>): boolean => isVisible(scope);
+  const checked = <Row extends Pick<Memory, 'scope'> | undefined>(row: Row): Row => {
+    if (!row || isShown(row)) return row;
+    throw providerError(root.name, 'the backend returned records that do not match the query');
+  };
   const { update, delete: remove, list, search, neighbours, vectorsOf, users, userStats, versions } = root;
   const { export: exportPart } = root;
   const hide = <Query extends Visible>(query: Query): Query => ({ ...query, outside });
   return {
     ...root,
-    get: (ref, call) => root.get(hide(ref), call),
-    ...(update && { update: ({ ref, ...rest }, call) => update({ ref: hide(ref), ...rest }, call) }),
+    get: async (ref, call) => checked(await root.get(hide(ref), call)),
+    ...(update && {
+      update: async ({ ref, ...rest }, call) => checked(await update({ ref: hide(ref), ...rest }, call)),
+    }),
     ...(remove && { delete: (ref, call) => remove(hide(ref), call) }),
-    ...(list && { list: (query, call) => list(hide(query), call) }),
-    ...(search && { search: (query, call) => search(hide(query), call) }),
-    ...(neighbours && { neighbours: (query, call) => neighbours(hide(query), call) }),
+    ...(list && { list: async (query, call) => (await list(hide(query), call)).map(checked) }),
+    ...(search && {
+      async search(query, call) {
+        const hits = await search(hide(query), call);
+        for (const { memory } of hits) checked(memory);
+        return hits;
+      },
+    }),
+    ...(neighbours && { neighbours: async (query, call) => (await neighbours(hide(query), call)).map(checked) }),
     ...(vectorsOf && { vectorsOf: (query, call) => vectorsOf(hide(query), call) }),
     ...(users && { users: (query, call) => users(hide(query), call) }),
-    ...(userStats && { userStats: (query, call) => userStats(hide(query), call) }),
+    ...(userStats && {
+      async userStats(query, call) {
+        const stats = await userStats(hide(query), call);
+        stats.scopes.forEach(checked);
+        return stats;
+      },
+    }),
     ...(versions && {
       versions: {
-        list: ({ ref, ...query }, call) => versions.list({ ref: hide(ref), ...query }, call),
+        async list({ ref, ...query }, call) {
+          const found = await versions.list({ ref: hide(ref), ...query }, call);
+          for (const { memory } of found ? [{ memory: found.current }, ...found.versions] : []) checked(memory);
+          return found;
+        },
         purge: (ref, call) => versions.purge(hide(ref), call),
         writtenIn: versions.writtenIn,
       },
@@ -273,11 +300,10 @@ export function hiding(root: Store, outside: readonly string[]): Store {
     ...(exportPart && {
       async export(query, call) {
         const { items, next } = await exportPart(query, call);
-        const isShown = ({ memory }: { readonly memory: Memory }) =>
-          !outside.some((top) => isAtOrBelow(memory.scope, top));
+        const isShownItem = ({ memory }: { readonly memory: Memory }) => isShown(memory);
         const shown = items
-          .filter(isShown)
-          .map((item) => (item.versions ? { ...item, versions: item.versions.filter(isShown) } : item));
+          .filter(isShownItem)
+          .map((item) => (item.versions ? { ...item, versions: item.versions.filter(isShownItem) } : item));
         return { items: shown, next };
       },
     }),

@@ -143,6 +143,7 @@ function capabilitiesOf(all: readonly ProviderCapabilities[]): ProviderCapabilit
     ...root,
     // A least score for vectors would leave out what a store finds by keywords.
     vector_search: all.every(({ vector_search, keyword_search }) => vector_search || !keyword_search),
+    tags: any(({ tags }) => tags),
     temporal: any(({ temporal }) => temporal),
     temporal_search: any(({ temporal_search }) => temporal_search),
     explain: any(({ explain }) => explain),

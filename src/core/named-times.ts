@@ -64,6 +64,34 @@ function unitsAgo(unit: string, count: number, now: Date): NamedTime | undefined
   }
 }
 
+const seasonOf = (season: string, year: number): NamedTime | undefined =>
+  span(year, 2 + 3 * SEASONS.indexOf(season.toLowerCase().replace('fall', 'autumn')), 1, A_SEASON);
+
+/** The latest of these seasons that has ended. */
+function latestSeason(season: string, now: Date): NamedTime | undefined {
+  const year = now.getUTCFullYear();
+  return [0, 1, 2].map((ago) => seasonOf(season, year - ago)).find((one) => one && one.to <= now.getTime());
+}
+
+/** Days since this day of the week, 0 to 6. */
+const daysSince = (weekday: string, now: Date): number =>
+  (now.getUTCDay() - WEEKDAYS.indexOf(weekday.slice(0, 3).toLowerCase()) + 7) % 7;
+
+/**
+ * "On Monday" is the latest one if the text asks what was. It may be the next one otherwise, and today or a week ago on a Monday. "On Mondays"
+ * and "on Monday evenings" are none.
+ */
+const ON_WEEKDAY =
+  /\bon (sunday|monday|tuesday|wednesday|thursday|friday|saturday)\b(?! (?:morning|afternoon|evening|night)s)/gi;
+const WAS = /\b(?:did|was|were|happened)\b/i;
+const WILL_BE = /\b(?:next|coming|will|every|each|always|usually)\b/i;
+
+function weekdaysNamed(text: string, now: Date): NamedTime[] {
+  if (!WAS.test(text) || WILL_BE.test(text)) return [];
+  const ago = [...text.matchAll(ON_WEEKDAY)].map(([, weekday = '']) => daysSince(weekday, now));
+  return ago.filter((days) => days > 0).map((days) => daysAgo(days, now));
+}
+
 /**
  * English forms. "May" and "march" are words too: alone, a month needs a word such as "in" before it; `may` and `march` in small letters
  * need that or a year, and a day is not enough.
@@ -83,12 +111,29 @@ const FORMS: readonly (readonly [RegExp, (found: Groups, now: Date) => NamedTime
   ],
   [
     /\b(?<season>spring|summer|autumn|fall|winter) (?:of )?(?<year>(?:19|20)\d\d)\b/gi,
-    ({ season = '', year }) =>
-      span(Number(year), 2 + 3 * SEASONS.indexOf(season.toLowerCase().replace('fall', 'autumn')), 1, A_SEASON),
+    ({ season = '', year }) => seasonOf(season, Number(year)),
+  ],
+  [
+    // "The last spring" is the final one, or another kind of spring.
+    /(?<!\b(?:the|my|your|his|her|our|their) )\blast (?<season>spring|summer|autumn|fall|winter)\b/gi,
+    ({ season = '' }, now) => latestSeason(season, now),
   ],
   [/\b(?:in|during|year) (?<year>(?:19|20)\d\d)\b/gi, ({ year }) => span(Number(year), 0, 1, A_YEAR)],
   [/\b(?:today|tonight|this morning)\b/gi, (_, now) => daysAgo(0, now)],
-  [/\b(?:yesterday|last night)\b/gi, (_, now) => daysAgo(1, now)],
+  [/\bthe (?:day|night) before yesterday\b/gi, (_, now) => daysAgo(2, now)],
+  // "Before yesterday" is not yesterday.
+  [/(?<!\bbefore )\b(?:yesterday|last night)\b/gi, (_, now) => daysAgo(1, now)],
+  [
+    /\bthe (?<unit>week|weekend|month|year) before last(?: (?:week|weekend|month|year))?\b/gi,
+    ({ unit = '' }, now) => unitsAgo(unit, 2, now),
+  ],
+  [
+    /\ba (?<some>couple of|couple|few) (?<unit>day|week|month|year)s ago\b/gi,
+    ({ some = '', unit = '' }, now) => {
+      const [first, last] = [unitsAgo(unit, /few/i.test(some) ? 5 : 3, now), unitsAgo(unit, 2, now)];
+      return first && last && { from: first.from, to: last.to };
+    },
+  ],
   [
     /\b(?<count>an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,3}) (?<unit>day|week|month|year)s? ago\b/gi,
     ({ count = '', unit = '' }, now) => {
@@ -102,16 +147,15 @@ const FORMS: readonly (readonly [RegExp, (found: Groups, now: Date) => NamedTime
   ],
   [
     /\blast (?<weekday>sunday|monday|tuesday|wednesday|thursday|friday|saturday)\b/gi,
-    ({ weekday = '' }, now) => {
-      const before = (now.getUTCDay() - WEEKDAYS.indexOf(weekday.slice(0, 3).toLowerCase()) + 7) % 7;
-      return daysAgo(before === 0 ? 7 : before, now);
-    },
+    ({ weekday = '' }, now) => daysAgo(daysSince(weekday, now) || 7, now),
   ],
 ];
 
 /**
  * The times that a text names in English: `2023-05-07`, `7 May 2023`, `May 7th`, `May 2023`, `in May`, `summer 2023`, `in 2023`,
- * `yesterday`, `two weeks ago`, `last week`, `last Monday` and the like, in UTC. Without a year it is the latest before `now`.
+ * `yesterday`, `two weeks ago`, `last week`, `last Monday`, `on Monday`, `last summer` and the like, in UTC. Without a year it is the latest
+ * before `now`. What could be another day is not read. (chrono-node 2.10 names days that nobody meant: "3/4 of the cake", "the sun", next
+ * January for "on Jan. 2"; and it knows no `in 2023`, no seasons, and no length of a time.)
  */
 export function timesNamed(text: string, now: Date): NamedTime[] {
   const times: NamedTime[] = [];
@@ -124,7 +168,8 @@ export function timesNamed(text: string, now: Date): NamedTime[] {
       return time ? '.' : found;
     });
   }
-  return times;
+  // Beside another time, it is a day of that one: "on Monday last week".
+  return times.length > 0 ? times : weekdaysNamed(rest, now);
 }
 
 /**

@@ -55,17 +55,21 @@ interface StoreOptions {
   readonly fetch?: typeof fetch;
   /** Called with what went wrong when a request is about to be sent again, once until another one succeeds. */
   onRetry?(trouble: string): void;
+  /** Waits until this aborts, or for as long as for any request, while the gateway does not answer; unset: for some seconds. */
+  readonly patience?: AbortSignal | undefined;
   /** Called with a warning of the client, such as of a store that answers lack. */
   onWarning?(message: string): void;
 }
 
 export async function openStore(
   name: string,
-  { url, key, fetch: send = fetch, onRetry = () => {}, onWarning = () => {} }: StoreOptions,
+  { url, key, patience, fetch: send = fetch, onRetry = () => {}, onWarning = () => {} }: StoreOptions,
   close: () => Promise<void> = async () => {},
 ): Promise<Store> {
   const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), fetch: watched(send, onRetry), onWarning });
-  return { name, client, capabilities: await client.capabilities({ retries: 2 }), close };
+  // The name of no gateway is to be told soon.
+  const capabilities = await client.capabilities(patience ? { signal: patience } : { retries: 2 });
+  return { name, client, capabilities, close };
 }
 
 function watched(request: typeof fetch, onRetry: (trouble: string) => void): typeof fetch {

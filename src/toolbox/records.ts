@@ -38,6 +38,13 @@ function random(): number {
 /** If the clock is set back further, its earlier time was wrong. */
 const MAX_BACK_MS = 86_400_000;
 
+const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** Whether every backend can store this time, in milliseconds since 1970: from the year 0001 to 9999 in UTC. An offset may lead out of them. */
+export const isStorableTime = (milliseconds: number): boolean =>
+  milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT;
+
 /**
  * `now` in milliseconds, or `latest` if the clock was set back by at most a day, so that newer records list first. After a
  * larger correction the corrected time counts.

@@ -253,8 +253,11 @@ async function importAll(
   return outcomes.map((outcome, i) => {
     if (outcome !== false) return outcome === true ? 'stored' : outcome;
     const { memory } = items[i] as ExportedMemory;
-    const stored = { ...memory, extensions: { ...memory.extensions, ...mark } };
-    return isSameRecord(stored, present.get(memory.id)) ? 'unchanged' : 'exists';
+    const stored = present.get(memory.id);
+    const isSame = isSameRecord({ ...memory, extensions: { ...memory.extensions, ...mark } }, stored);
+    // Whoever may not read it must not learn that a guess is right.
+    if (stored && !access.admitsRead(stored.scope)) return isSame && replace ? 'stored' : 'exists';
+    return isSame ? 'unchanged' : 'exists';
   });
 }
 

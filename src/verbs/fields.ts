@@ -16,6 +16,7 @@ import {
   type Way,
   type Written,
 } from '#contract';
+import { isStorableTime } from '#toolbox';
 
 /** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */
 export const LIMITS = {
@@ -158,7 +159,7 @@ export const dateTime = short(LIMITS.date, DATE_TIME)
     const date =
       /^\d{4}/.test(value) && !IMPOSSIBLE_OFFSET.test(value) ? DateTime.fromISO(value, { zone: 'utc' }) : undefined;
     const milliseconds = date?.toMillis() ?? Number.NaN;
-    if (milliseconds >= FIRST_MOMENT && milliseconds <= LAST_MOMENT) return new Date(milliseconds).toISOString();
+    if (isStorableTime(milliseconds)) return new Date(milliseconds).toISOString();
     context.addIssue({ code: 'custom', message: DATE_TIME });
     return z.NEVER;
   })
@@ -169,8 +170,6 @@ export const dateTime = short(LIMITS.date, DATE_TIME)
   });
 /** Hours above 23 or minutes above 59. The library would add them up. */
 const IMPOSSIBLE_OFFSET = /^[^T]*T.*[+-](?:2[4-9]|[3-9]\d|\d{2}:?[6-9])/;
-const FIRST_MOMENT = Date.parse('0001-01-01T00:00:00Z');
-const LAST_MOMENT = Date.parse('9999-12-31T23:59:59.999Z');
 
 export const sourceType = z.enum(['extracted', 'explicit', 'imported']);
 export const sourceText = upTo(LIMITS.sourceField);

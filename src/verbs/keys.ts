@@ -102,6 +102,7 @@ const KeyInput = z
         .refine((value) => Date.parse(value) > Date.now(), 'must be in the future'),
     ).meta({
       description: 'Date, from 00:00 UTC on, or date-time with offset; null: never.',
+      format: 'date-time',
       type: ['string', 'null'],
     }),
     untrusted: optional(z.boolean()).meta({

@@ -22,6 +22,7 @@ import {
   score,
   share,
   strings,
+  tag,
   trueOrFalse,
   untrusted,
   userId,
@@ -78,6 +79,10 @@ const SearchInput = z.object({
   q: query,
   user_id: userIds.meta({ param: { style: 'form', explode: true } }),
   scope: scopePrefix.optional(),
+  tag: tag.optional().meta({
+    description:
+      'Only memories with this tag, if `features.tag_search` is true; else ignored, as `X-Ignored-Fields` says.',
+  }),
   limit: wholeNumber('Maximum results', 1, 100).default(10),
   current: trueOrFalse.meta({
     description: 'Leaves out what is not valid now, or superseded by another of the 100 best hits.',
@@ -104,19 +109,20 @@ export const search = verb({
   needs: ['search'],
   facts: factsOfUsers,
   async run(input, access, call) {
-    const { q: text, user_id, scope, limit, current, distinct, explain, min_score = 0 } = input;
+    const { q: text, user_id, scope, tag, limit, current, distinct, explain, min_score = 0 } = input;
     const { since, until, origin, untrusted } = input;
     requireTimes(access, { since, until }, 'temporal_search');
     const written = writtenOf(access, origin, untrusted);
+    const { capabilities, mounts } = access.store;
+    if (tag !== undefined && !capabilities.tags) call.ignored('tag');
     const query = {
       user_id,
       text,
-      tags: [],
+      tags: tag !== undefined && capabilities.tags ? [tag] : [],
       ...(scope !== undefined && { scope }),
       ...(explain && { explain }),
       ...withoutUndefined({ since, until, written }),
     };
-    const { capabilities, mounts } = access.store;
     const isFiltered = current || distinct || (untrusted === false && (mounts || !capabilities.origins));
     const page = await searchAllowed(access, { limit: isFiltered ? candidatesOf(access) : limit, ...query }, call);
     const currency = { now: new Date(), untrusted: untrusted === true };

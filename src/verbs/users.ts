@@ -158,19 +158,31 @@ const WHY = {
   audit_entries: 'they name the user, memories and scopes, and hold no texts; the retention of the audit log ends them',
   audit_entries_hashed: 'they name memories and a keyed hash instead of the user, and hold no texts',
   large_user_notes: 'the id alone, which tells searches how to read the user',
+  api_keys:
+    'stored keys whose `users` name the person, revoked ones included: revoke them (DELETE /keys/{id}, omp-gateway keys revoke), make new ones without the person, and delete the rows of revoked keys in the database; keys of the configuration are not counted',
+  webhooks:
+    'their `users` name the person: delete them (DELETE /webhooks/{id}, omp-gateway webhooks delete) and make new ones without the person',
   other_application:
     'another application fills the stores that have `mapped`, and may hold more of the user: rows without a text, other collections, tables and files',
   backups:
     'out of reach of the gateway, like the log of a database and the space of deleted rows: docs/operations.md, "Erased users"',
 } as const;
 
-function receiptOf(user_id: string, stores: readonly StoreErasure[]) {
+/** How many of the gateway's own lists name the user. Nobody but an admin changes them. */
+async function namedIn({ store: { keys }, webhooks }: Access, user_id: string, call: Call) {
+  const naming = (all: readonly { readonly users: readonly string[] | null }[] = []) =>
+    all.filter(({ users }) => users?.includes(user_id)).length;
+  return { api_keys: naming(await keys?.list({}, call)), webhooks: naming(await webhooks?.list(call)) };
+}
+
+function receiptOf(user_id: string, stores: readonly StoreErasure[], named: Awaited<ReturnType<typeof namedIn>>) {
   const sum = (of: 'removed' | 'left', kind: keyof Holdings) =>
     stores.reduce((total, store) => total + (store[of][kind] ?? 0), 0);
   const counts = {
     audit_entries: sum('left', 'audit_entries'),
     audit_entries_hashed: sum('removed', 'audit_entries'),
     large_user_notes: sum('left', 'large_user_notes'),
+    ...named,
   };
   const kept = Object.entries(counts).map(([what, count]) => ({ what, count, why: WHY[what as keyof typeof counts] }));
   return {
@@ -202,7 +214,7 @@ export const erase = verb({
     await access.auditQueue.flush(call);
     const stores = await access.store.erase({ user_id }, call);
     const deleted = stores.reduce((sum, { removed }) => sum + (removed.memories ?? 0), 0);
-    return { deleted, receipt: receiptOf(user_id, stores) };
+    return { deleted, receipt: receiptOf(user_id, stores, await namedIn(access, user_id, call)) };
   },
   id: 'eraseUser',
   summary: 'Delete all memories of a user permanently, and say what was removed',

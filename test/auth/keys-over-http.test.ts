@@ -4,6 +4,7 @@ import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, newKey, storeKey } from '../../src/auth/credentials.ts';
 import type { Authenticator } from '../../src/core/grants.ts';
+import type { Webhooks } from '../../src/core/webhooks.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
 import type { Client, Fields, Reply } from '../support/client.ts';
@@ -36,14 +37,14 @@ interface Page {
 }
 
 /** A gateway on the store, and a client of each key. `configured`: grants of a key that the store does not have. */
-async function openGateway(configured?: readonly string[]) {
+async function openGateway(configured?: readonly string[], webhooks?: Webhooks) {
   const log = recordingLog();
   const fresh = newKey();
   const authenticator = await openAuthenticator({
     keys: configured ? [{ name: 'configured', key: toHashedKey(fresh), grants: [...configured] }] : [],
     ...{ store: keys, jwt: undefined, required: false, log },
   });
-  const { gate, auditQueue } = gateOn(provider, log);
+  const { gate, auditQueue } = gateOn(provider, log, { webhooks });
   // Its entries must not come into a later test.
   onTestFinished(auditQueue.close);
   const serve = (by: Authenticator) => {
@@ -52,8 +53,8 @@ async function openGateway(configured?: readonly string[]) {
   };
   return { as: serve(authenticator), key: fresh.key, log, flush: auditQueue.close, followers: gate.feed.followers };
 }
-const openAdmin = async () => {
-  const { as, key, ...gateway } = await openGateway(['admin:*']);
+const openAdmin = async (webhooks?: Webhooks) => {
+  const { as, key, ...gateway } = await openGateway(['admin:*'], webhooks);
   return { as, admin: as(key), ...gateway };
 };
 
@@ -120,6 +121,20 @@ describe('[Decision 41] an admin', () => {
     expectError(rejected, 'invalid_request');
     expect(rejected.text).toContain('admin:* does nothing for an untrusted key');
     expect(await storedNames()).toEqual(['old']);
+  });
+
+  it('[Decision 62] the receipt of an erase counts the keys and webhooks that name the user, and says what to do', async () => {
+    const webhooks = { list: async () => [{ users: null }, { users: ['ana'] }, { users: ['cleo'] }] };
+    const { as, admin } = await openAdmin(webhooks as unknown as Webhooks);
+    const { key } = await make(admin, { name: 'eraser', grants: ['delete:*'] });
+    await revoke(admin, (await make(admin, { name: 'revoked', users: ['ana', 'ben'] })).id);
+    await make(admin, { name: 'of another', users: ['cleo'] });
+    const keptOf = async (user: string) => (await as(key).receipt(user)).kept;
+    const kept = await keptOf('ana');
+    expect(kept).toContainEqual({ what: 'api_keys', count: 1, why: expect.stringContaining('DELETE /keys/{id}') });
+    expect(kept).toContainEqual({ what: 'webhooks', count: 1, why: expect.stringContaining('DELETE /webhooks/{id}') });
+    expect((await keptOf('ben')).map(({ what }) => what)).toContain('api_keys');
+    expect((await keptOf('nobody')).map(({ what }) => what)).not.toContain('api_keys');
   });
 
   it('[Decision 54] gets no key of a store that drops the mark', async () => {

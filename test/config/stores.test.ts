@@ -148,7 +148,7 @@ stores:
       'stores.handbook in gateway.yaml: postgres.url: the environment variable NO_URL is not set',
       'stores.handbook in gateway.yaml: postgres.tables is not a setting',
       'stores.handbook in gateway.yaml: stores belongs to the gateway: set it outside stores',
-      `stores.handbook in gateway.yaml: mount must be a scope: 1 to 32 segments joined by "/", without *, ? and control characters, not 'docs//x'`,
+      `stores.handbook in gateway.yaml: mount must be a scope: 1 to 32 segments joined by "/", none of them "." or "..", without *, ? and control characters, not 'docs//x'`,
       "stores.handbook in gateway.yaml: required must be true or false, not 'maybe'",
       'stores.handbook in gateway.yaml: weight must be a number from 0.01 to 100, not 0',
       'stores.text in gateway.yaml: it must hold settings, each as "name: value"',
@@ -190,6 +190,10 @@ stores:
     ],
   ])('are mounts that exclude each other: %j', (stores, mistake) => {
     expect(mistakes(stores)).toEqual([`stores.b: ${mistake}`]);
+  });
+
+  it.each(['a/../b', '..', './a', 'a/.'])('are not mounts that a path would resolve: %s', (mount) => {
+    expect(mistakes(`  a: { mount: ${mount} }\n`)).toEqual([expect.stringContaining('none of them "." or ".."')]);
   });
 
   it('are not mounts whose names only begin alike', () => {

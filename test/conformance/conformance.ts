@@ -8,6 +8,7 @@ import { capabilitiesSuite } from './capabilities.suite.ts';
 import { changesSuite } from './changes.suite.ts';
 import { consistencySuite } from './consistency.suite.ts';
 import { contextSuite } from './context.suite.ts';
+import { contractSuite } from './contract.suite.ts';
 import { deleteSuite } from './delete.suite.ts';
 import { etagsSuite } from './etags.suite.ts';
 import { explainFailures } from './failures.ts';
@@ -62,6 +63,7 @@ const SUITES = [
   freezeSuite,
   idempotencySuite,
   consistencySuite,
+  contractSuite,
 ];
 
 /** Opens the subject of the tests; a caller without a token of `authenticator` may do everything. */

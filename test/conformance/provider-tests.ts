@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { vi } from 'vitest';
 import type { Embedder, ProviderModule, RankingOptions } from '#provider';
 import { LIMIT_MS } from '../support/full.ts';
-import { openGateway } from '../support/gateway.ts';
+import { type GatewayOptions, openGateway, type Subject } from '../support/gateway.ts';
 import { conformance } from './conformance.ts';
+import { reopening } from './reopening.ts';
 
 /** The backend of one run of the suite. */
 export interface Prepared {
@@ -19,6 +20,8 @@ export interface Prepared {
   readonly without?: readonly string[];
   /** What the ids of the store look like; unset: as `newIdentity` makes them. */
   readonly ids?: RegExp;
+  /** Whether what is stored ends with the provider, as in a `Map`. Unset: it is there when the provider is opened again. */
+  readonly volatile?: boolean;
   /** Ends what was started for the run, after the provider is closed. */
   close?(): Promise<unknown>;
 }
@@ -35,23 +38,39 @@ export const providerTests = (
 ): void => {
   // By default vitest ends a test after five seconds, which a backend on a busy machine may need.
   vi.setConfig({ testTimeout: LIMIT_MS, hookTimeout: LIMIT_MS });
-  conformance(label, async ({ authenticator }) => {
+  /** Opens the backend of a run; `open` may be called again after its subject was closed. */
+  const start = async () => {
     const folder = await mkdtemp(join(tmpdir(), 'omp-test-'));
-    let { close, options = {}, without = [], ids, ...gateway }: Prepared = {};
+    let { close, options = {}, volatile = false, ...prepared }: Prepared = {};
     const tidy = async () => {
       await close?.();
       await rm(folder, { recursive: true, force: true });
     };
     try {
-      ({ close, options = {}, without = [], ids, ...gateway } = await prepare(folder));
-      const open = (context: Parameters<ProviderModule['open']>[1]) => provider.open(options, context);
-      const subject = await openGateway(open, { ...gateway, authenticator, data_dir: folder });
+      ({ close, options = {}, volatile = false, ...prepared } = await prepare(folder));
+    } catch (error) {
+      await tidy();
+      throw error;
+    }
+    const { without = [], ids, ...gateway } = prepared;
+    const open = async (more: GatewayOptions = {}): Promise<Subject> => {
+      const module = (context: Parameters<ProviderModule['open']>[1]) => provider.open(options, context);
+      const subject = await openGateway(module, { ...gateway, data_dir: folder, ...more });
       const { tags, supports_supersession } = subject.capabilities.features;
       const undeclared = [...(tags ? [] : ['tags']), ...(supports_supersession ? [] : ['supersedes'])];
-      return { ...subject, ids, without: [...without, ...undeclared], close: () => subject.close().finally(tidy) };
+      return { ...subject, ids, without: [...without, ...undeclared] };
+    };
+    return { open, tidy, volatile };
+  };
+  conformance(label, async ({ authenticator }) => {
+    const { open, tidy } = await start();
+    try {
+      const subject = await open({ authenticator });
+      return { ...subject, close: () => subject.close().finally(tidy) };
     } catch (error) {
       await tidy();
       throw error;
     }
   });
+  reopening(label, start);
 };

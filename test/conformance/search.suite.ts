@@ -47,6 +47,14 @@ export const searchSuite = (subject: GetSubject, admit: Admit) =>
       for (const content of NOTES) await subject().client.add({ user_id, content });
     });
 
+    test('[SPEC GET /memories/search] with vectors every memory is a hit, down to score 0', async (need) => {
+      need('search', 'vector_search');
+      const owner = freshUser();
+      const { client } = subject();
+      for (let i = 0; i < 24; i++) await client.add({ user_id: owner, content: `${String.fromCharCode(97 + i)} ${i}` });
+      expect(await client.search({ user_id: owner, q: 'zebra crossing', limit: 50 })).toHaveLength(24);
+    });
+
     test('[Decision 29] a response that would be too large omits results, and says so', async (need) => {
       need('search');
       const { user_id: owner, count } = await addLarge(subject());

@@ -14,6 +14,7 @@ const OWN = [
   'idempotency',
   'temporal',
   'temporal_search',
+  'tag_search',
   'etags',
   'versions',
   'origins',
@@ -34,7 +35,7 @@ const OWN = [
   'keyword_search',
   'explain',
 ] as const;
-const FEATURES = ['scopes', 'supersession', ...OWN] as const;
+const FEATURES = ['scopes', 'native_scopes', 'supersession', 'holdings', ...OWN] as const;
 type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';
 /** What a test needs of a provider: verbs, features, and fields that its memories can store. */
 export type Need = (typeof VERBS)[number] | (typeof FEATURES)[number] | Field;
@@ -44,6 +45,8 @@ export const supports = (subject: Subject, verb: string): boolean => subject.cap
 function isMissing(subject: Subject, need: Need): boolean {
   const { features } = subject.capabilities;
   if (need === 'scopes' || need === 'scope') return features.scopes === 'none';
+  if (need === 'native_scopes') return subject.raw.capabilities.scopes !== 'native';
+  if (need === 'holdings') return subject.raw.holdings === undefined;
   if (need === 'supersession' || need === 'supersedes') return !features.supports_supersession;
   if (OWN.some((one) => one === need)) return !features[need as (typeof OWN)[number]];
   if (VERBS.some((verb) => verb === need)) return !supports(subject, need);

@@ -45,6 +45,21 @@ export const transferSuite = (subject: GetSubject, admit: Admit) =>
   describe('export and import', () => {
     const test = testOf(subject);
 
+    test('[Decision 43] [Decision 14] a caller who may not read a memory does not learn by an import whether a guess is exact', async (need) => {
+      need('export', 'import', 'scopes');
+      const { client } = subject();
+      const user_id = freshUser();
+      await client.add({ user_id, content: 'the code is 1234' });
+      const [exact] = (await exported(client, user_id)).map(without) as [Moved];
+      const guess = { ...exact, content: 'the code is 1235' };
+      const writer = admit({ grants: ['write:*'] });
+      for (const on_conflict of ['skip', 'replace']) {
+        const outcomes = [await imported(writer, [exact], on_conflict), await imported(writer, [guess], on_conflict)];
+        expect(outcomes[0], on_conflict).toEqual(outcomes[1]);
+      }
+      expect(await imported(admit({ grants: ['write:*', 'read:*'] }), [guess])).toEqual(['unchanged']);
+    });
+
     test('[Decision 43] every field, id and time survives the way out and in', async (need) => {
       need('export', 'import', 'scopes', 'tags', 'list', 'search', 'update', 'delete');
       const { client } = subject();

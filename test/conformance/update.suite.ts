@@ -33,6 +33,20 @@ export const updateSuite = (subject: GetSubject) =>
     const tell = (id: string, body: unknown, headers?: Record<string, string>) =>
       subject().client.tell('PATCH', subject().client.byId(id), body, headers);
 
+    test('[SPEC PATCH /memories/{id} content] a patched content is found by its own words and vector, and by nothing of the old one', async (need) => {
+      need('update', 'search');
+      const user_id = freshUser();
+      const { client } = subject();
+      const patched = await client.add({ user_id, content: 'a holiday on a sandy beach' });
+      await update(patched.id, { content: 'winter in the mountains' });
+      // One that was never anything else.
+      await client.add({ user_id, content: 'winter in the mountains' });
+      for (const q of ['holiday on the beach', 'winter in the mountains']) {
+        const scores = (await client.search({ user_id, q })).map(({ score }) => score);
+        expect(scores[0], q).toBe(scores[1]);
+      }
+    });
+
     test('[Decision 7] null removes an x- key, and only that', async (need) => {
       need('update', 'extensions');
       const before = await added();

@@ -44,6 +44,7 @@ const FEATURES = {
   similar: true,
   multi_user: true,
   tags: true,
+  tag_search: true,
   consistency_tokens: false,
   etags: true,
   versions: false,

@@ -1,5 +1,6 @@
+import { EventEmitter, once as event } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { type AuditLog, type Memory, type NewMemory, OmpError, type Provider } from '#contract';
+import { type AuditLog, Call, type Memory, type NewMemory, OmpError, type Provider } from '#contract';
 import { unopenedStore } from '../../src/core/unopened-store.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
@@ -203,6 +204,20 @@ describe('[Decision 49] a store that lacks a verb', () => {
     expect((await client.ask('/memories/search', inDocs)).status).toBe(200);
   });
 
+  it('[Decision 18] a search by a tag names it if it has none, and finds those of the others below their scopes', async () => {
+    const alter = (provider: Provider): Provider => ({
+      ...provider,
+      capabilities: { ...provider.capabilities, tags: false },
+    });
+    const { client, add, user_id } = await open([HANDBOOK, { ...CRM, open: (own) => memory()({ ...own, alter }) }]);
+    const { id } = await add('tea', 'docs/handbook', { tags: ['t'] });
+    await add('tea', 'docs/handbook');
+    const query = { user_id, q: 'tea', tag: 't' };
+    const rejected = await client.ask('/memories/search', query);
+    expect(expectError(rejected, 'unsupported_capability').provider).toBe('crm');
+    expect((await client.search({ ...query, scope: 'docs/' })).map(({ memory }) => memory.id)).toEqual([id]);
+  });
+
   it('erase is no success while it may hold the user', async () => {
     const { client, add, user_id } = await open([
       HANDBOOK,
@@ -221,6 +236,31 @@ describe('[Decision 49] a store that lacks a verb', () => {
     expect((await client.list({ user_id })).items.map((one) => one.id)).toEqual([id]);
     await client.remove(id);
     expect(await client.erase(user_id)).toBe(0);
+  });
+
+  it('[Decision 62] an erase that outlasts the request says where it is still running, and goes on', async () => {
+    const gate = new EventEmitter();
+    const slow = bent(({ erase }) => ({
+      async erase(...own) {
+        const goesOn = event(gate, 'go on');
+        gate.emit('started');
+        await goesOn;
+        return erase(...own);
+      },
+    }));
+    const { all, client, add, user_id } = await open([{ ...CRM, current: once(slow) }]);
+    await add('tea', 'crm');
+    const call = new Call('erase');
+    const started = event(gate, 'started');
+    const answer = all.erase({ user_id }, call);
+    await started;
+    call.abort(new OmpError('provider_error', 'the request took too long'));
+    await expect(answer).rejects.toMatchObject({
+      message: expect.stringMatching(/still running in crm: repeat the request .* was erased in no store$/),
+    });
+    expect((await client.list({ user_id })).items).toHaveLength(1);
+    gate.emit('go on');
+    await eventually(async () => expect((await client.list({ user_id })).items).toEqual([]));
   });
 
   it('[Decision 62] the receipt of an erase has a part for each store, and is not complete without an optional one that fails', async () => {

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { OmpError } from '#contract';
+import { Call, OmpError, type Provider } from '#contract';
 import type { Store } from '../../src/core/with-embedder.ts';
 import type { Client, Reply } from '../support/client.ts';
 import { knownCallers } from '../support/known-callers.ts';
@@ -75,3 +75,21 @@ export const reads = (client: Client, user_id: string): Promise<Reply>[] => [
   client.ask('/users', { prefix: user_id }),
   client.ask('/map', { user_id }),
 ];
+
+/** The place of the users in `reads`: counts, of which no row tells where it is. */
+export const USERS = 4;
+
+/** A provider of others that knows nothing of `outside`. */
+export function blindToMounts(provider: Provider): Provider {
+  const blind = (member: unknown) =>
+    typeof member === 'function' ? (request: unknown, call: unknown) => member(withoutOutside(request), call) : member;
+  const all = Object.fromEntries(Object.entries(provider).map(([name, member]) => [name, blind(member)]));
+  const list = blind(provider.versions?.list);
+  return { ...all, versions: { ...provider.versions, list } } as Provider;
+}
+
+function withoutOutside(request: unknown): unknown {
+  if (typeof request !== 'object' || request === null || request instanceof Call) return request;
+  const { outside: _, ref, ...rest } = request as Readonly<Record<string, unknown>>;
+  return ref === undefined ? rest : { ...rest, ref: withoutOutside(ref) };
+}

@@ -5,7 +5,7 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
 import { freshUser, openSubject } from '../support/subject.ts';
 import type { WireHit, WireMemory } from '../support/wire.ts';
-import { bent, CRM, failing, HANDBOOK, memory, once, open } from './mounts-subject.ts';
+import { bent, blindToMounts, CRM, failing, HANDBOOK, memory, once, open, reads, USERS } from './mounts-subject.ts';
 
 const call = callBy();
 
@@ -100,6 +100,24 @@ describe('[Decision 48] the place of a memory', () => {
     const { memories } = (await client.ask('/export', { user_id })).body as { memories: WireMemory[] };
     expect(memories.map(({ id }) => id)).toEqual([shown.id]);
     expect(await client.erase(user_id)).toBe(3);
+  });
+
+  it('[Decision 48] a root store that shows what a mount hides fails the request', async () => {
+    const { client, user_id, root, all } = await open([CRM], { alter: blindToMounts });
+    const input = memoryOf(user_id, 'hidden tea', { scope: 'crm/x', source: { ref: 'talk' } });
+    const [{ id }] = [await root.add({ input }, call), await root.add({ input }, call)];
+    const neighbours = all.neighbours({ user_id, ids: [id], within: null, max_bytes: 1_000 }, call);
+    await expect(neighbours).rejects.toMatchObject({ code: 'provider_error' });
+    const path = client.byId(id);
+    const answers = [
+      ...reads(client, user_id).filter((_, at) => at !== USERS),
+      client.ask(path),
+      client.ask(`${path}/versions`),
+      client.tell('PATCH', path, { tags: ['t'] }),
+    ];
+    for (const answer of answers) expectError(await answer, 'provider_error');
+    const { memories } = (await client.ask('/export', { user_id })).body as { memories: WireMemory[] };
+    expect(memories).toEqual([]);
   });
 
   it('the limits are those of the store', async () => {

@@ -32,6 +32,20 @@ it.each([
   ['last Thursday', '2024-08-08 2024-08-09'],
   ['last Friday', '2024-08-09 2024-08-10'],
   ['29 February', '2024-02-29 2024-03-01'],
+  ['the day before yesterday', '2024-08-13 2024-08-14'],
+  ['the week before last', '2024-07-29 2024-08-05'],
+  ['the week before last week', '2024-07-29 2024-08-05'],
+  ['What did I eat on Monday?', '2024-08-12 2024-08-13'],
+  ['what was said on Friday evening', '2024-08-09 2024-08-10'],
+  ['What happened on Monday last week?', '2024-08-05 2024-08-12'],
+  ['What did I eat on Monday two weeks ago?', '2024-07-29 2024-08-05'],
+  ['last summer', '2023-06-01 2023-09-01'],
+  ['Last spring', '2024-03-01 2024-06-01'],
+  ['last winter', '2023-12-01 2024-03-01'],
+  ['last fall', '2023-09-01 2023-12-01'],
+  ['a couple of weeks ago', '2024-07-22 2024-08-05'],
+  ['a few days ago', '2024-08-10 2024-08-14'],
+  ['a couple months ago', '2024-05-01 2024-07-01'],
 ])('[Decision 10] "%s" names a time', (text, expected) => {
   expect(named(text)).toEqual([expected]);
 });
@@ -54,6 +68,14 @@ it.each([
   'room 2024',
   'last monthly report',
   'im Mai letzten Jahres',
+  'what was done before yesterday',
+  'What do I do on Monday?',
+  'What was it that we will do on Monday?',
+  'What was said on Thursday?',
+  'Why did she not train on Mondays?',
+  'What did she do on Friday evenings?',
+  'the last spring of the clock',
+  'his last fall',
 ])('[Decision 10] "%s" names none', (text) => {
   expect(named(text)).toEqual([]);
 });
@@ -65,6 +87,11 @@ it('[Decision 10] any text is read, and each time has a beginning and a later en
     '31',
     '2023',
     'last',
+    'on Monday',
+    'did',
+    'the day before yesterday',
+    'summer',
+    'a couple of',
     'week',
     '99',
     '999',

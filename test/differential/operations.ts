@@ -305,7 +305,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
         explain: oneOf([true, undefined] as const),
         since: bound,
         until: bound,
-        query: fc.record({ q: text, scope: optional(prefix), ...written }),
+        query: fc.record({ q: text, scope: optional(prefix), tag: seldom(oneOf(TAGS), undefined), ...written }),
       },
       { requiredKeys: ['do', 'by', 'user', 'limit', 'since', 'until', 'query'] },
     ),

@@ -49,6 +49,9 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'since is exclusive': ({ list }) => ({
     list: ({ since, ...query }, call) => list({ ...query, ...(since && { since: laterBy(since, 1) }) }, call),
   }),
+  'a search overlooks its tag': ({ search }) => ({
+    search: (query, call) => search({ ...query, tags: [] }, call),
+  }),
   'a search leaves out what was created at since': ({ search }) => ({
     search: ({ since, ...query }, call) => search({ ...query, ...(since && { since: laterBy(since, 1) }) }, call),
   }),

@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { isNew } from '../../src/cli/move-follow.ts';
 import { embeddedBy, startEmbedding } from '../chaos/subject.ts';
 import { embeddingsServer } from '../embedding/embeddings-server.ts';
@@ -145,6 +147,29 @@ it('[Decision 43] [Decision 53] a mapped table moves to the tables of the gatewa
   const { stderr } = await expectEnd(migrate(a, b, '--cutover'));
   expect(stderr).toContain('It cannot be frozen: stop everything that writes to it');
   expect(await copied()).toEqual(await rows());
+});
+
+it('[Decision 53] a target waits for a gateway that is down when it begins to follow', async () => {
+  const [a, b] = [await memoryGateway(), await memoryGateway()];
+  await fill(a, 5);
+  let refused = 0;
+  const { hostname, port } = new URL(a.url);
+  // More often than a command asks that a person watches.
+  const server = createServer((client) => {
+    if (refused++ < 4) return client.resetAndDestroy();
+    const upstream = connect(Number(port), hostname);
+    for (const socket of [client, upstream]) socket.on('error', () => {});
+    client.pipe(upstream).pipe(client);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const follower = start(migrate({ ...a, url }, b, '--follow'));
+  const early = follower.ended.then(({ stderr }) => Promise.reject(new Error(stderr)));
+  await Promise.race([early, expectSame(a, b)]);
+  follower.child.kill('SIGINT');
+  expect((await follower.ended).stderr).toContain('does not answer; the request is sent again');
+  await early.catch(() => {});
 });
 
 it('[Decision 53] the first copy leaves out what was added since it began, so that it ends in a store that is written fast', () => {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { ExportedMemory, Memory, StoredEntry } from '#contract';
-import { newIdentity } from '#toolbox';
+import type { ExportedMemory, Memory, OmpError, StoredEntry } from '#contract';
+import { createKeyedMutex, newIdentity } from '#toolbox';
 import { reembed } from '../../providers/postgres/commands/reembed.ts';
 import { CLOCK } from '../../providers/postgres/commands/reembed-retry.ts';
 import { Options } from '../../providers/postgres/postgres-options.ts';
@@ -48,7 +48,7 @@ async function watchShards({ url, schema }: TestDatabase) {
   const firstBuckets = new Map(rows.map(({ shard, first }) => [shard, first]));
   const sent: string[] = [];
   client.on('notice', ({ message = '' }) => sent.push(message));
-  return async (text: string, values: readonly unknown[], settings = ''): Promise<Set<number>> => {
+  const watch = async (text: string, values: readonly unknown[], settings: string): Promise<Set<number>> => {
     await client.query('begin; set local citus.log_remote_commands = on; set local client_min_messages = notice');
     await client.query(settings);
     sent.length = 0;
@@ -57,6 +57,10 @@ async function watchShards({ url, schema }: TestDatabase) {
     await client.query('rollback');
     return new Set(ids.flatMap((id) => firstBuckets.get(id) ?? []));
   };
+  // One at a time: the store also works in the background, and the rollback of one statement would end the transaction of another, which
+  // would then stay, and be a duplicate of what the store does itself.
+  const mutex = createKeyedMutex();
+  return (text: string, values: readonly unknown[], settings = '') => mutex('', () => watch(text, values, settings));
 }
 
 // What every store does, on Citus too: test/providers and test/differential, with TEST_DISTRIBUTED=citus.
@@ -153,6 +157,46 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
       counts[verb] = (counts[verb] as number) <= 2 ? 1 : Number.NaN;
     const all = { erase: SHARDS, 'get of an id made elsewhere': SHARDS, users: SHARDS, backlog: SHARDS };
     expect(counts).toEqual({ ...Object.fromEntries(Object.keys(verbs).map((verb) => [verb, 1])), ...all });
+  });
+
+  it('[Decision 46] statements at the same time are watched one after another, and none of them stays', async () => {
+    const provider = await open();
+    const { bucketOf, largeUsers } = store.names;
+    const shards = await watchShards(store);
+    const insert = `insert into ${largeUsers} (bucket, user_id) values ($1, $2)`;
+    const watched = USERS.map((user) => shards(insert, [bucketOf(user), user]));
+    expect((await Promise.all(watched)).map(({ size }) => size)).toEqual(USERS.map(() => 1));
+    expect(await countOf(largeUsers)).toBe(0);
+    await provider.close();
+  });
+
+  it('[Decision 46] changes of one user at the same time violate no unique constraint on a worker', async () => {
+    const provider = await open({ options: { large_user_rows: 5 } });
+    const many = <Result>(work: (i: number) => Promise<Result>) => Array.from({ length: 8 }, (_, i) => work(i));
+    const input = memoryOf('ana', 'apple', { scope: 'a' });
+    const limits = () => ({ memories: 1_000, bytes: 1e9, adds_per_day: 1_000 });
+    for (let round = 0; round < 5; round++) {
+      const { id } = await provider.add({ input }, call);
+      const own = { ...KEY, key: `key ${round}` };
+      const [item] = await scanned(provider, 1);
+      const moved = {
+        ...(item as ExportedMemory),
+        memory: { ...(item as ExportedMemory).memory, id: `moved ${round}` },
+      };
+      const outcomes = await Promise.allSettled<unknown>([
+        ...many(() => provider.add({ input, key: own }, call)),
+        ...many(() => provider.batch({ inputs: [input], key: own }, call)),
+        ...many(() => provider.add({ input, limits }, call)),
+        ...many((i) => provider.update({ ref: refTo(id), patch: { content: `pear ${i}` } }, call)),
+        ...many((i) => provider.import({ items: [moved], replace: i % 2 === 0 }, call)),
+        ...many(() => provider.search(searchFor('ana', 'apple'), call)),
+        provider.erase({ user_id: 'ana' }, call),
+      ]);
+      const failures = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason as OmpError] : []));
+      // What the caller did wrong, such as a key of what was erased meanwhile, is no failure of the database.
+      expect(failures.filter(({ code }) => code !== 'invalid_request')).toEqual([]);
+    }
+    await provider.close();
   });
 
   it('[Decision 46] a store with data is distributed as it is, and stays so without the setting', async () => {

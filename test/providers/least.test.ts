@@ -45,13 +45,15 @@ const least = (by: 'list' | 'search') =>
             }
           : {
               capabilities: { keyword_search: true },
-              async search({ user_id, text, limit, max_bytes }, call) {
+              async search({ user_id, text, limit, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY }, call) {
                 const terms = queryTerms(text);
                 const found = await Promise.all(
-                  of(user_id).map(async (memory) => ({
-                    memory,
-                    words: new Set(await analyseLater(memory.content, call)),
-                  })),
+                  of(user_id)
+                    .filter(({ content }) => Buffer.byteLength(content) <= max_content_bytes)
+                    .map(async (memory) => ({
+                      memory,
+                      words: new Set(await analyseLater(memory.content, call)),
+                    })),
                 );
                 const hits = found.map(({ memory, words }) => {
                   const score = roundScore(terms.filter((term) => words.has(term)).length / Math.max(1, terms.length));
@@ -66,8 +68,8 @@ const least = (by: 'list' | 'search') =>
     },
   });
 
-providerTests(least('list'), undefined, 'the least provider, with list');
-providerTests(least('search'), () => ({ mode: 'keyword' }), 'the least provider, with search');
+providerTests(least('list'), () => ({ volatile: true }), 'the least provider, with list');
+providerTests(least('search'), () => ({ mode: 'keyword', volatile: true }), 'the least provider, with search');
 
 it.each([
   [{ ping: undefined, close: undefined }, 'the provider odd has no ping, close, which every provider has'],

@@ -12,6 +12,6 @@ const RUNS = [
 
 for (const { scopes, mode } of RUNS) {
   const label = `memory, ${mode} search, scopes ${scopes === 'none' ? 'emulated' : 'native'}`;
-  providerTests(memory, () => ({ options: { scopes }, mode }), label);
+  providerTests(memory, () => ({ options: { scopes }, mode, volatile: true }), label);
   documentedResult(label);
 }

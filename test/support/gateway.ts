@@ -30,6 +30,9 @@ export interface Subject {
   /** The same gateway with limits of users, for a caller with this name of a key. */
   limited(limits: Partial<UserLimitOptions>, key?: string): Client;
   readonly provider: Store;
+  /** The provider without anything around it, and its embedder. */
+  readonly raw: Provider;
+  readonly embedder: Embedder | undefined;
   readonly capabilities: WireCapabilities;
   /** What the gateway logged so far. */
   readonly lines: readonly LogLine[];
@@ -145,7 +148,8 @@ export async function openGateway(
     await provider.close();
   };
   try {
-    return { app, client, as, limited, provider, capabilities: await client.capabilities(), lines: log.lines, close };
+    const capabilities = await client.capabilities();
+    return { app, client, as, limited, provider, raw: opened, embedder, capabilities, lines: log.lines, close };
   } catch (error) {
     await close();
     throw error;

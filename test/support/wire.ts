@@ -98,6 +98,8 @@ export interface WireCapabilities {
     readonly temporal: boolean;
     /** Our own: `since` and `until` of search and context. */
     readonly temporal_search: boolean;
+    /** Our own: `tag` of search. */
+    readonly tag_search: boolean;
     readonly scopes: string;
     readonly max_content_length: number | null;
     readonly supports_audit: boolean;

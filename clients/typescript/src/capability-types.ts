@@ -23,6 +23,7 @@ export interface Capabilities {
     supports_supersession: boolean;
     idempotency?: boolean;
     tags?: boolean;
+    tag_search?: boolean;
     consistency_tokens?: boolean;
     batch?: boolean;
     etags?: boolean;

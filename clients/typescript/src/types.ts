@@ -165,6 +165,8 @@ export interface SearchQuery extends WrittenQuery, TimesQuery {
   user_id: string | string[];
   /** Prefix of the scope. */
   scope?: string;
+  /** Only memories with this tag (`features.tag_search`). */
+  tag?: string;
   /** 1 to 100; default 10. */
   limit?: number;
   /** 0 to 1; omits results with a lower score. */
