@@ -73,12 +73,14 @@ describe('while Postgres is down', () => {
 
   it('[Decision 28] deadlines of a server that accepts connections but never answers open the circuit breaker', async () => {
     const deadlines = holdTimers(HELD_MS);
-    const { client, id, state, askUntilOpen } = await serve({ probe_ms: 5, request_timeout_ms: HELD_MS });
+    const { client, id, state } = await serve({ probe_ms: 5, request_timeout_ms: HELD_MS });
     way.block();
-    for (const reply of await deadlines.passUntil(askUntilOpen())) {
+    const five = Promise.all(Array.from({ length: 5 }, () => client.ask(client.byId(id))));
+    for (const reply of await deadlines.passUntil(five)) {
       const error = expectError(reply, 'provider_error');
       expect(error).toMatchObject({ provider: 'postgres', message: expect.stringMatching(/longer than this gateway/) });
     }
+    await until(async () => state() !== 'closed');
     expect((await client.ask(client.byId(id))).headers.get('retry-after')).toBe('1');
     way.mend();
     await until(async () => state() === 'closed');
