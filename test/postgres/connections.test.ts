@@ -8,6 +8,8 @@ import {
   rememberStatements,
   statement,
 } from '../../providers/postgres/client/connections.ts';
+import { createFairQueue, createHeavyLimit } from '../../providers/postgres/client/fair-queue.ts';
+import { createTask, type Task } from '../../providers/postgres/client/pipelined-connection.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { closedGate, holdDeadlines, openProxy } from './sessions.ts';
@@ -162,6 +164,61 @@ describe('[Decision 29] callers take turns', () => {
     }
     controller.abort(new OmpError('invalid_request', 'gone'));
     await Promise.all(searches);
+  });
+});
+
+describe('[Decision 29] slow heavy statements of one caller', () => {
+  it('leave a connection to the heavy ones of others, and one to the rest', async ({ skip }) => {
+    skip(SERVER_URL === '', NO_SERVER);
+    const database = connect({ connections: 4 });
+    const gate = await closedGate();
+    const by = (id: string): Call => new Call('test', { id, app: id });
+    const slow = statement('heavy', `select ${gate.wait}, pg_backend_pid() as pid`);
+    const walks = Array.from({ length: 8 }, () => database.query(slow, [], by('one')));
+    const waiting = () =>
+      store.sql(`select pid from pg_stat_activity where state = 'active' and query like $1`, [`%${gate.wait}%pid%`]);
+    await until(async () => (await waiting()).length === 2);
+    for (let n = 0; n < 20; n++) {
+      expect(await database.query(statement('heavy', 'select $1::int as n'), [n], by('other'))).toEqual([{ n }]);
+      expect(await database.query(statement('small', 'select $1::int as m'), [n], by('other'))).toEqual([{ m: n }]);
+    }
+    expect(await waiting()).toHaveLength(2);
+    await gate.open();
+    expect(await Promise.all(walks)).toHaveLength(8);
+  });
+
+  it('start although those of others are quick and many', () => {
+    const started: string[] = [];
+    const queue = createFairQueue(createHeavyLimit(2), 60_000, ({ call: { caller } }) => void started.push(caller.id));
+    const tasks = new Map<string, Task[]>();
+    const add = (id: string) => {
+      const task = createTask({
+        ...{ statement: statement('heavy', 'select 1'), values: [], settings: undefined },
+        ...{ counts: { pending: 0, bytes: 0 }, resolve() {}, reject() {} },
+        call: new Call('test', { id, app: id }),
+      });
+      tasks.set(id, [...(tasks.get(id) ?? []), task]);
+      queue.add(task);
+    };
+    /** The oldest of the caller ends after so many milliseconds. */
+    const end = (id: string, ms: number) => {
+      const task = tasks.get(id)?.shift() as Task;
+      task.startedAt = performance.now() - ms;
+      queue.ended(task);
+    };
+    for (let n = 0; n < 40; n++) {
+      add('quick');
+      end('quick', 1);
+    }
+    for (let n = 0; n < 10; n++) add('quick');
+    started.length = 0;
+    add('slow');
+    add('quick');
+    // Its turn comes after one of them; then it waits until a whole connection is free, and so do those behind it.
+    for (let n = 0; n < 4; n++) end('quick', 1);
+    expect(started).toEqual(['quick']);
+    end('quick', 1);
+    expect(started).toEqual(['quick', 'slow']);
   });
 });
 

@@ -2,26 +2,30 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Memory, Provider, Vector } from '#contract';
-import type { Database } from '../../providers/postgres/client/connections.ts';
+import { type Database, statement } from '../../providers/postgres/client/connections.ts';
 import { openProvider } from '../../src/registry.ts';
 import { COLUMNS, type MappedTable, openTable } from '../mapped/tables.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_URL } from '../support/postgres-server.ts';
-import { auditOf, contextOf } from '../support/requests.ts';
+import { auditOf, callBy, contextOf } from '../support/requests.ts';
 import { UNHURRIED_POSTGRES, VERSIONED } from '../support/subject.ts';
+import { closedGate } from './sessions.ts';
 import { call, listOf, memoryOf, openStore, refTo, searchFor, type TestDatabase } from './store.ts';
 
 type Query = Parameters<Database['query']>;
 /** What every database that a provider has opened was asked. */
-const asked = vi.hoisted(() => ({ sent: [] as string[], before: async (..._query: Query) => {} }));
+const asked = vi.hoisted(() => ({
+  sent: [] as string[],
+  /** May replace it. */
+  before: async (...query: Query): Promise<Query> => query,
+}));
 vi.mock('../../providers/postgres/client/connections.ts', async (original) => {
   const actual = await original<typeof import('../../providers/postgres/client/connections.ts')>();
   const openConnections: typeof actual.openConnections = (options) => {
     const db = actual.openConnections(options);
     const query: Database['query'] = async (...wanted) => {
       asked.sent.push(wanted[0].weight);
-      await asked.before(...wanted);
-      return db.query(...wanted);
+      return db.query(...(await asked.before(...wanted)));
     };
     return { ...db, query };
   };
@@ -93,7 +97,8 @@ const TABLES = {
   userUsage: (store) => store.userUsage({ user_id: 'big' }, call),
   'export, with versions': (store) =>
     store.export({ user_id: 'big', vectors: false, versions: true, limit: 10, max_bytes: 1e6 }, call),
-  import: (store, memory) => store.import({ items: [{ memory, vector: null }], replace: true }, call),
+  import: async (store, memory) =>
+    store.import({ items: [{ memory, vector: await vectorOf('x') }], replace: true }, call),
   changes: (store) => store.changes({ users: null, within: null, scope: 'none', limit: 10 }, call),
   changesHeld: (store) => store.changesHeld(call),
   backlog: (store) => store.backlog(call),
@@ -131,8 +136,8 @@ const TABLES = {
 
 interface Plan {
   readonly 'Node Type': string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
+  readonly 'Actual Rows'?: number;
+  readonly 'Actual Loops'?: number;
   readonly 'Rows Removed by Filter'?: number;
   readonly 'Rows Removed by Index Recheck'?: number;
   readonly 'Relation Name'?: string;
@@ -143,8 +148,8 @@ const rowsRead = (plan: Plan): number =>
   Math.max(
     ...(plan['Relation Name'] && /Scan$/.test(plan['Node Type'])
       ? [
-          plan['Actual Loops'] *
-            (plan['Actual Rows'] +
+          (plan['Actual Loops'] ?? 0) *
+            ((plan['Actual Rows'] ?? 0) +
               (plan['Rows Removed by Filter'] ?? 0) +
               (plan['Rows Removed by Index Recheck'] ?? 0)),
         ]
@@ -156,17 +161,24 @@ const rowsRead = (plan: Plan): number =>
 let client: pg.Client;
 /** Statements that are not heavy, although they read many rows. */
 const misjudged: string[] = [];
-/** Runs a statement that is not heavy in a transaction of its own that is undone, to see what it reads. */
-const judge = async (...[{ text, weight }, values, , settings]: Query): Promise<void> => {
-  if (weight === 'heavy' || !/^\s*(with|select|insert|update|delete)\b/i.test(text)) return;
-  await client.query(`begin; set local enable_seqscan = off; ${settings ?? ''}`);
+/** Heavy statements that would be compiled. */
+const compiled: string[] = [];
+/** Runs a statement in a transaction of its own that is undone, to see what it reads. Of a heavy one, sees whether it is compiled. */
+const judge = async (...query: Query): Promise<Query> => {
+  const [{ text, weight }, values, , settings] = query;
+  if (!/^\s*(with|select|insert|update|delete)\b/i.test(text)) return query;
+  const heavy = weight === 'heavy';
+  await client.query(`begin; set local enable_seqscan = off; set local jit_above_cost = 0; ${settings ?? ''}`);
   try {
-    const { rows } = await client.query(`explain (analyze, format json) ${text}`, [...values]);
-    const read = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
-    if (read > FEW) misjudged.push(`${read} rows: ${text}`);
+    const { rows } = await client.query(`explain (analyze ${!heavy}, format json) ${text}`, [...values]);
+    const [{ Plan, JIT }] = rows[0]['QUERY PLAN'];
+    const read = rowsRead(Plan);
+    if (heavy && JIT) compiled.push(text);
+    if (!heavy && read > FEW) misjudged.push(`${read} rows: ${text}`);
   } finally {
     await client.query('rollback');
   }
+  return query;
 };
 
 /** The weights of the statements of each call, one after the other. */
@@ -182,7 +194,7 @@ async function weigh(store: Stored, calls: Calls): Promise<Record<string, string
     });
     weights[name] = asked.sent.filter((weight, at) => weight !== asked.sent[at - 1]).join(', ');
   }
-  asked.before = async () => {};
+  asked.before = async (...query) => query;
   return weights;
 }
 
@@ -249,3 +261,50 @@ it.skipIf(IS_CITUS)('[Decision 29] what is heavy is documented, and nothing else
   expect(ofTables).toEqual(documented("The gateway's tables"));
   expect(ofMapped).toEqual(documented('A mapped table'));
 });
+
+it.skipIf(SERVER_URL === '' || IS_CITUS)('[Decision 29] no heavy statement of a mapped table is compiled', async () => {
+  // Without JIT in the server there would be nothing to see.
+  expect((await client.query('select pg_jit_available() as available')).rows).toEqual([{ available: true }]);
+  await weigh(onTables, { userStats: TABLES.userStats });
+  expect(compiled.splice(0)).not.toEqual([]);
+  await weigh(onMapped, SHARED);
+  expect(compiled).toEqual([]);
+});
+
+it.skipIf(SERVER_URL === '' || IS_CITUS)(
+  '[Decision 29] heavy statements of one caller hold up no other caller',
+  async () => {
+    const options = { ...UNHURRIED_POSTGRES, connections: 4 };
+    const context = contextOf({ embedder, ranking: { mode: 'hybrid', keyword_weight: 0.5 }, versions: VERSIONED });
+    const opened = [
+      [TABLES, { ...options, url: tables.url, schema: tables.schema }],
+      [SHARED, { ...mapped.options, ...options }],
+    ] as const;
+    for (const [calls, of] of opened) {
+      const store = (await openProvider('postgres', of, context)) as Stored;
+      const memory = await add(store);
+      const gate = await closedGate();
+      // Whatever the statement is, it waits.
+      asked.before = async (...query) => {
+        const [{ weight }, , by] = query;
+        const waits = weight === 'heavy' && by.caller.id === call.caller.id;
+        return waits ? [statement('heavy', `select ${gate.wait}`), [], by] : query;
+      };
+      const weights = documented(calls === TABLES ? "The gateway's tables" : 'A mapped table');
+      const heavy = Object.entries(calls).filter(([name]) => weights[name]?.includes('heavy'));
+      const walks = heavy.flatMap(([, run]) => Array.from({ length: 8 }, () => run(store, memory)));
+      const ended = Promise.allSettled(walks);
+      const neighbour = callBy({ id: 'neighbour' });
+      for (let n = 0; n < 5; n++) {
+        expect((await store.get(refTo(memory.id), neighbour))?.id).toBe(memory.id);
+        expect(await store.list(listOf('big', { limit: 1 }), neighbour)).toHaveLength(1);
+        const vector = await vectorOf('text');
+        expect(await store.search(searchFor('big', 'text', { vector, limit: 1 }), neighbour)).toHaveLength(1);
+      }
+      await gate.open();
+      asked.before = async (...query) => query;
+      await ended;
+      await store.close();
+    }
+  },
+);

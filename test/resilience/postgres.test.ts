@@ -89,6 +89,21 @@ describe('while Postgres is down', () => {
 });
 
 describe('a server that answers', () => {
+  it('[Decision 28] does not open the circuit breaker by deadlines of requests that ask for too much', async () => {
+    const deadlines = holdTimers(HELD_MS);
+    const postgres = { connections: 2 };
+    const { client, user_id, state } = await serve({ probe_ms: NEVER_MS, request_timeout_ms: HELD_MS, postgres });
+    await store.sql(`begin; lock table ${store.names.memories} in access exclusive mode`);
+    for (let round = 0; round < 10; round++) {
+      const reply = await deadlines.passUntil(client.ask('/memories', { user_id }));
+      expectError(reply, 'provider_error');
+      expect(reply.headers.get('retry-after')).toBeNull();
+    }
+    await store.sql('rollback');
+    expect(state()).toBe('closed');
+    expect((await client.ask('/memories', { user_id })).status).toBe(200);
+  });
+
   it('[Decision 28] never opens the circuit breaker, even with errors', async () => {
     const { client, id, user_id, state } = await serve({ probe_ms: NEVER_MS });
     await store.sql(`alter table ${store.names.memories} rename column scope to elsewhere`);
