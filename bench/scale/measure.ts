@@ -181,11 +181,11 @@ export async function measureRecall(subject: Subject, users: readonly User[]): P
 async function rank(subject: Subject, ranking: RankingOptions, query: SearchQuery, rarity?: Rarity): Promise<Row[]> {
   const [vector = null] = await subject.embedder.embed([query.text], 'query', call);
   const { text, values } = searchStatements(subject.store.names, ranking)({ query: { ...query, vector }, rarity });
-  return subject.db.query(statement(text), values, call, rarity && indexSettings(rarity.rows));
+  return subject.db.query(statement('small', text), values, call, rarity && indexSettings(rarity.rows));
 }
 
 async function count({ db, store }: Subject, query: SearchQuery): Promise<Rarity> {
   const { text, values } = countStatement(store.names, query, { keys: keysOf(RANKING, query), all: true });
-  const [row] = await db.query(statement(text), values, call);
+  const [row] = await db.query(statement('small', text), values, call);
   return row as unknown as Rarity;
 }

@@ -1,5 +1,5 @@
 import { defineProvider } from '#provider';
-import { type Run, statement } from './client/connections.ts';
+import { runOn, statement } from './client/connections.ts';
 import { PROVIDER } from './postgres-errors.ts';
 import { Options } from './postgres-options.ts';
 import { checkCompatibility, lockStore } from './startup/compatibility-check.ts';
@@ -43,8 +43,7 @@ export default defineProvider({
       // The feed reads what the first gateway writes there.
       async (client, names) => void (await lockStore(client, names)),
     );
-    const run: Run = (text, values, call) => db.query(statement(text), values, call);
-    return { webhooks, changes: createChangeFeed(names, run, embedded).changes, close };
+    return { webhooks, changes: createChangeFeed(names, runOn(db, statement), embedded).changes, close };
   },
   diagnose: async (options, context) => (await import('./commands/doctor.ts')).diagnose(options, context),
   reembed: async (options, context, request) =>

@@ -123,16 +123,20 @@ export const unreachable = (cause: unknown): OmpError => {
   return failure(messageOf(cause, 'the database cannot be reached'), rejected ? { down: true } : NEVER_SENT, cause);
 };
 
-/** The deadline in the queue has passed. A retry would only wait longer. */
-export const tooBusy = (): OmpError => providerError(PROVIDER, 'all connections to the database are busy');
+const overloaded = (what: string): OmpError =>
+  new OmpError('rate_limited', `${what}; retry in 1 s`, { provider: PROVIDER, retryAfter: 1 });
 
-export const queueFull = (): OmpError =>
-  new OmpError('rate_limited', 'too many statements wait for the database; retry in 1 s', {
-    provider: PROVIDER,
-    retryAfter: 1,
-  });
+/** The deadline in the queue has passed: the statement was not sent. Sent again at once it would only wait longer. */
+export const tooBusy = (): OmpError => overloaded('all connections to the database are busy');
 
-export const tooLong = (cause?: unknown): OmpError => failure('the database took too long', { down: true }, cause);
+export const queueFull = (): OmpError => overloaded('too many statements wait for the database');
+
+/** The deadline has passed behind other statements of the connection. */
+export const stuck = (): OmpError =>
+  providerError(PROVIDER, 'the database is busy with earlier statements; this one may still run');
+
+export const tooLong = (cause?: unknown): OmpError =>
+  failure('the database took too long', { down: 'suspected' }, cause);
 
 /** Errors that the driver raises by itself have no code. */
 const messageOf = (cause: unknown, otherwise: string): string =>

@@ -35,8 +35,8 @@ export interface OmpErrorOptions {
    * is unknown, so only reads may be retried. Unset: a retry would fail again.
    */
   readonly retry?: 'safe' | 'reads';
-  /** Counts towards the circuit breaker. */
-  readonly down?: boolean;
+  /** Counts towards the circuit breaker. `suspected`: there was no answer in time, which counts only if a probe gets none either. */
+  readonly down?: boolean | 'suspected';
   /** The version (`updated_at`) of a record of which the request named others. */
   readonly version?: string;
   /** The store takes no changes at the moment. */
@@ -71,7 +71,7 @@ export class OmpError extends Error {
   readonly provider: string | undefined;
   readonly retryAfter: number | undefined;
   readonly retry: OmpErrorOptions['retry'];
-  readonly down: boolean;
+  readonly down: NonNullable<OmpErrorOptions['down']>;
   readonly version: string | undefined;
   readonly frozen: boolean;
   readonly gone: boolean;

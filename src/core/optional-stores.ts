@@ -83,5 +83,5 @@ export async function inTime<Result>(
 const tooSlow = (provider: string) =>
   new OmpError('provider_error', `the store ${provider} took longer than its share of the request's time`, {
     provider,
-    down: true,
+    down: 'suspected',
   });

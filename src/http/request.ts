@@ -201,7 +201,7 @@ class RequestCall extends Call {
 
 /** The dependency that the request waited for adds its name. */
 const tooSlow = () =>
-  new OmpError('provider_error', 'the request took longer than this gateway allows', { down: true });
+  new OmpError('provider_error', 'the request took longer than this gateway allows', { down: 'suspected' });
 const bodyTooSlow = () => invalidRequest('the request body did not arrive in time');
 /** This error only ends the work; no client gets it. */
 const clientDisconnected = () => invalidRequest('the client closed the connection');

@@ -80,6 +80,16 @@ export function createDependency(options: DependencyOptions): Dependency {
     halfOpenAfter: Number.NEGATIVE_INFINITY,
   });
   const isClosed = () => breaker.state === CircuitState.Closed;
+  let probing: Promise<void> | undefined;
+  /** A call got no answer in time, which may be the fault of what it asked for: it counts as the probe ends. One probe runs for all. */
+  const suspect = () => {
+    if (closed || !isClosed()) return;
+    probing ??= withDeadline(probe).finally(() => {
+      probing = undefined;
+    });
+    const outcome = probing;
+    void breaker.execute(() => outcome).catch(() => {});
+  };
   const requireClosed = () => {
     if (!isClosed()) throw breakerOpenError(name);
   };
@@ -118,6 +128,7 @@ export function createDependency(options: DependencyOptions): Dependency {
         try {
           return await breaker.execute(work);
         } catch (error) {
+          if (saysDown(error) === 'suspected') suspect();
           if (attempt > retries || !mayRepeat(error, operation) || !isClosed()) throw error;
         }
         await sleep(retryPause(attempt), undefined, { signal: call.signal }).catch(() => {});
@@ -140,14 +151,18 @@ function failures(): (error: Error) => boolean {
   let last: unknown;
   return (error) => {
     if (error instanceof ProbeFailed) return true;
-    const down = error instanceof OmpError ? error.down : error?.name === 'TimeoutError';
-    if (!down) return false;
+    if (saysDown(error) !== true) return false;
     const cause = error.cause ?? error;
     const another = cause !== last;
     last = cause;
     return another;
   };
 }
+
+const saysDown = (error: unknown): OmpError['down'] => {
+  if (error instanceof OmpError) return error.down;
+  return error instanceof Error && error.name === 'TimeoutError' && 'suspected';
+};
 
 const mayRepeat = (error: unknown, { kind, reads }: Operation): boolean =>
   kind === 'backend' && error instanceof OmpError && (error.retry === 'safe' || (error.retry === 'reads' && reads));

@@ -139,7 +139,7 @@ async function plansOf(url: string, { mapping, dimensions = DIMENSIONS }: Laid) 
       const values: unknown[] = [];
       const where = layout.hasTags({ values, bind: (value) => `$${values.push(value)}`, and: () => {} }, ['a']);
       const text = `select from ${layout.from} where ${where}`;
-      plans.push(await explain({ statement: { name: '', text }, values }));
+      plans.push(await explain({ statement: { name: '', text, weight: 'small' }, values }));
     }
     return { byOwner, all: plans.join('\n').replaceAll('""', '"') };
   } finally {

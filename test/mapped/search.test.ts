@@ -57,12 +57,9 @@ const directly = async (
   const sent: string[] = [];
   const reading = createReading(layout, 'model');
   const search = createVectorSearch({
-    db: {
-      ...db,
-      query: (...wanted): Promise<Row[]> => {
-        sent.push(wanted[3] === undefined ? 'all' : 'index');
-        return db.query(...wanted);
-      },
+    run: ({ statement, values }, by, settings): Promise<Row[]> => {
+      sent.push(settings === undefined ? 'all' : 'index');
+      return db.query(statement, values, by, settings);
     },
     layout,
     reading,

@@ -115,7 +115,7 @@ describe('a transaction whose call is aborted', () => {
     const before = await pids();
     const insert = `insert into ${store.names.memories} values (1)`;
     const { call: aborting, reason, abort } = abortableCall();
-    const asked = reasonOf(database.query(statement(SLEEP), [], aborting, insert));
+    const asked = reasonOf(database.query(statement('small', SLEEP), [], aborting, insert));
     await until(async () => (await running()).includes(SLEEP));
     abort();
     expect(await asked).toBe(reason);
@@ -127,7 +127,7 @@ describe('a transaction whose call is aborted', () => {
   it('has its connection for itself, so a cancel request hits the transaction or nothing', async () => {
     const { seen, connectionString } = await openProxy(SERVER_URL);
     const { run, database } = await openSessions({ url: connectionString });
-    const inside = database.query(statement('select pg_sleep(0.1), 1 as n'), [], call, 'select 1');
+    const inside = database.query(statement('small', 'select pg_sleep(0.1), 1 as n'), [], call, 'select 1');
     const behind = run('select 2 as n');
     expect(await inside).toMatchObject([{ n: 1 }]);
     expect(await behind).toEqual([{ n: 2 }]);
@@ -186,7 +186,7 @@ async function crowd({ run, database }: Sessions, callers: number): Promise<unkn
       const values = [i % 10 === 0 ? 600 : Math.random() * 0.02, i];
       const answer =
         i % 7 === 0
-          ? database.query(statement(text), values, aborting, `set local work_mem = '8MB'`)
+          ? database.query(statement('small', text), values, aborting, `set local work_mem = '8MB'`)
           : run(text, values, aborting);
       if (aborts) setTimeout(abort, Math.random() * 400);
       const outcome = await answer.then(
@@ -253,7 +253,20 @@ const nothingRuns = (pass: (ms: number) => void, running: () => Promise<readonly
     pass(25);
     return (await running()).length === 0;
   });
-const BUSY = { code: 'provider_error', provider: 'postgres', message: 'all connections to the database are busy' };
+/** Not sent. */
+const BUSY = {
+  code: 'rate_limited',
+  provider: 'postgres',
+  message: 'all connections to the database are busy; retry in 1 s',
+  retryAfter: 1,
+};
+/** Sent behind other statements. */
+const STUCK = {
+  code: 'provider_error',
+  provider: 'postgres',
+  message: 'the database is busy with earlier statements; this one may still run',
+  retryAfter: undefined,
+};
 
 describe('a statement that takes too long', () => {
   it.each(NAMES)('is rejected and cancelled, and the connection stays, names: %s', async (prepared_statements) => {
@@ -275,7 +288,7 @@ describe('a statement that takes too long', () => {
     const { pass } = holdDeadlines();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const insert = `insert into ${store.names.memories} values (1)`;
-    const asked = reasonOf(database.query(statement(SLEEP), [], call, insert));
+    const asked = reasonOf(database.query(statement('small', SLEEP), [], call, insert));
     await until(async () => (await running()).includes(SLEEP));
     pass(400);
     expect(await asked).toMatchObject(TOOK_TOO_LONG);
@@ -337,20 +350,26 @@ describe('a statement that takes too long', () => {
 });
 
 describe('a statement that exceeds its time in the queue', () => {
-  it.each(NAMES)('is rejected because all connections are busy, names: %s', async (prepared_statements) => {
-    const { run } = await openSessions({ acquire_timeout_ms: 200, prepared_statements });
-    const { pass } = holdDeadlines();
-    const gate = await closedGate();
-    // The connection is open.
-    await run('select 0');
-    const first = run(`select ${gate.wait}, 1 as n`);
-    const late = reasonOf(run('select 2'));
-    pass(300);
-    expect(await late).toMatchObject(BUSY);
-    await gate.open();
-    expect(await first).toMatchObject([{ n: 1 }]);
-    expect(await run('select 3 as n')).toEqual([{ n: 3 }]);
-  });
+  it.each([
+    ['on', STUCK],
+    ['off', BUSY],
+  ] as const)(
+    '[Decision 29] is rejected, which tells whether it was sent, names: %s',
+    async (prepared_statements, rejection) => {
+      const { run } = await openSessions({ acquire_timeout_ms: 200, prepared_statements });
+      const { pass } = holdDeadlines();
+      const gate = await closedGate();
+      // The connection is open.
+      await run('select 0');
+      const first = run(`select ${gate.wait}, 1 as n`);
+      const late = reasonOf(run('select 2'));
+      pass(300);
+      expect(await late).toMatchObject(rejection);
+      await gate.open();
+      expect(await first).toMatchObject([{ n: 1 }]);
+      expect(await run('select 3 as n')).toEqual([{ n: 3 }]);
+    },
+  );
 
   it('[Decision 26] has no effect: it is cancelled when it starts', async () => {
     const { run, running, store } = await openSessions({ acquire_timeout_ms: 200 });
@@ -362,7 +381,7 @@ describe('a statement that exceeds its time in the queue', () => {
     const insert = `insert into ${store.names.memories} select 1 from pg_sleep(600)`;
     const late = reasonOf(run(insert));
     pass(300);
-    expect(await late).toMatchObject(BUSY);
+    expect(await late).toMatchObject(STUCK);
     await gate.open();
     expect(await first).toMatchObject([{ n: 1 }]);
     await until(async () => (await running()).includes(insert));

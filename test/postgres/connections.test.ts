@@ -8,6 +8,8 @@ import {
   rememberStatements,
   statement,
 } from '../../providers/postgres/client/connections.ts';
+import { createFairQueue, createHeavyLimit } from '../../providers/postgres/client/fair-queue.ts';
+import { createTask, type Task } from '../../providers/postgres/client/pipelined-connection.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { closedGate, holdDeadlines, openProxy } from './sessions.ts';
@@ -30,7 +32,7 @@ const connect = (options: Partial<ConnectionOptions> = {}): Database => {
   return database;
 };
 const run = (database: Database, text: string, values: readonly unknown[] = []) =>
-  database.query(statement(text), values, call);
+  database.query(statement('small', text), values, call);
 /** Names of the statements that this connection has prepared, itself included if it was sent by name. */
 const prepared = async (database: Database): Promise<string[]> =>
   (await run(database, 'select name from pg_prepared_statements order by name')).map(({ name }) => name as string);
@@ -41,7 +43,7 @@ describe('a burst of statements', () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, i) =>
         i % 3 === 0
-          ? database.query(statement('select $1::int as n, 0 as k'), [i], call, 'select 1')
+          ? database.query(statement('small', 'select $1::int as n, 0 as k'), [i], call, 'select 1')
           : run(database, `select $1::int as n, ${i % 7} as k`, [i]),
       ),
     );
@@ -49,11 +51,11 @@ describe('a burst of statements', () => {
   });
 
   it.each([
-    ['light ones', true, 1],
-    ['others', false, 2],
-  ])('sends %s of one turn on so many connections', async (_, light, connections) => {
+    ['light ones', 'light', 1],
+    ['others', 'small', 2],
+  ] as const)('sends %s of one turn on so many connections', async (_, weight, connections) => {
     const database = connect({ connections: 2 });
-    const ask = { ...statement('select pg_backend_pid() as pid'), light };
+    const ask = statement(weight, 'select pg_backend_pid() as pid');
     const send = () => Promise.all(Array.from({ length: 6 }, () => database.query(ask, [], call)));
     await until(async () => (await send()) && database.stats().connections.open === 2);
     const pids = (await send()).map(([row]) => row?.pid);
@@ -88,12 +90,12 @@ describe('a burst of statements', () => {
 });
 
 describe('[Decision 29] callers take turns', () => {
-  const search = { ...statement('select $1::int as n'), heavy: true };
+  const search = statement('heavy', 'select $1::int as n');
   const by = (id: string, signal?: AbortSignal): Call => new Call('test', { id, app: id }, signal);
 
   it.each([
     ['searches', search, 10],
-    ['other statements', statement('select $1::int as n'), 100],
+    ['other statements', statement('small', 'select $1::int as n'), 100],
   ] as const)('%s of one caller do not all run before those of another', async (_, asked, many) => {
     const database = connect();
     const answered: string[] = [];
@@ -126,22 +128,23 @@ describe('[Decision 29] callers take turns', () => {
     pass(100);
     await late;
     const slow = await ahead();
-    expect([atFirst, quick, slow]).toEqual([3, 5, 3]);
+    expect([atFirst, quick, slow]).toEqual([2, 5, 3]);
   });
 
   it('queued searches end at their deadline or when their call is aborted', async () => {
     const database = connect({ acquire_timeout_ms: 1_000 });
+    await run(database, 'select 1');
     const { pass } = holdDeadlines();
     const controller = new AbortController();
     const gone = new OmpError('invalid_request', 'gone');
-    const slow = { ...statement('select pg_sleep(0.5) as n'), heavy: true };
+    const slow = statement('heavy', 'select pg_sleep(0.5) as n');
     const running = [1, 2].map(() => database.query(slow, [], by('one')));
     const late = failure(database.query(search, [1], by('one')));
     const left = failure(database.query(search, [1], by('one', controller.signal)));
     controller.abort(gone);
     expect(await left).toBe(gone);
     pass(1_100);
-    expect(await late).toMatchObject({ code: 'provider_error' });
+    expect(await late).toMatchObject({ code: 'rate_limited', retryAfter: 1 });
     await Promise.allSettled(running);
     await until(async () => database.stats().connections.busy === 0);
     expect(await database.query(search, [7], by('one'))).toEqual([{ n: 7 }]);
@@ -152,22 +155,77 @@ describe('[Decision 29] callers take turns', () => {
     skip(SERVER_URL === '', NO_SERVER);
     const database = connect({ connections: 2 });
     const controller = new AbortController();
-    const endless = { ...statement('select pg_sleep(3600)'), heavy: true };
+    const endless = statement('heavy', 'select pg_sleep(3600)');
     const searches = Array.from({ length: 16 }, () =>
       failure(database.query(endless, [], by('one', controller.signal))),
     );
     for (let n = 0; n < 100; n++) {
-      expect(await database.query(statement('select $1::int as n'), [n], by('other'))).toEqual([{ n }]);
+      expect(await database.query(statement('small', 'select $1::int as n'), [n], by('other'))).toEqual([{ n }]);
     }
     controller.abort(new OmpError('invalid_request', 'gone'));
     await Promise.all(searches);
   });
 });
 
+describe('[Decision 29] slow heavy statements of one caller', () => {
+  it('leave a connection to the heavy ones of others, and one to the rest', async ({ skip }) => {
+    skip(SERVER_URL === '', NO_SERVER);
+    const database = connect({ connections: 4 });
+    const gate = await closedGate();
+    const by = (id: string): Call => new Call('test', { id, app: id });
+    const slow = statement('heavy', `select ${gate.wait}, pg_backend_pid() as pid`);
+    const walks = Array.from({ length: 8 }, () => database.query(slow, [], by('one')));
+    const waiting = () =>
+      store.sql(`select pid from pg_stat_activity where state = 'active' and query like $1`, [`%${gate.wait}%pid%`]);
+    await until(async () => (await waiting()).length === 2);
+    for (let n = 0; n < 20; n++) {
+      expect(await database.query(statement('heavy', 'select $1::int as n'), [n], by('other'))).toEqual([{ n }]);
+      expect(await database.query(statement('small', 'select $1::int as m'), [n], by('other'))).toEqual([{ m: n }]);
+    }
+    expect(await waiting()).toHaveLength(2);
+    await gate.open();
+    expect(await Promise.all(walks)).toHaveLength(8);
+  });
+
+  it('start although those of others are quick and many', () => {
+    const started: string[] = [];
+    const queue = createFairQueue(createHeavyLimit(2), 60_000, ({ call: { caller } }) => void started.push(caller.id));
+    const tasks = new Map<string, Task[]>();
+    const add = (id: string) => {
+      const task = createTask({
+        ...{ statement: statement('heavy', 'select 1'), values: [], settings: undefined },
+        ...{ counts: { pending: 0, bytes: 0 }, resolve() {}, reject() {} },
+        call: new Call('test', { id, app: id }),
+      });
+      tasks.set(id, [...(tasks.get(id) ?? []), task]);
+      queue.add(task);
+    };
+    /** The oldest of the caller ends after so many milliseconds. */
+    const end = (id: string, ms: number) => {
+      const task = tasks.get(id)?.shift() as Task;
+      task.startedAt = performance.now() - ms;
+      queue.ended(task);
+    };
+    for (let n = 0; n < 40; n++) {
+      add('quick');
+      end('quick', 1);
+    }
+    for (let n = 0; n < 10; n++) add('quick');
+    started.length = 0;
+    add('slow');
+    add('quick');
+    // Its turn comes after one of them; then it waits until a whole connection is free, and so do those behind it.
+    for (let n = 0; n < 4; n++) end('quick', 1);
+    expect(started).toEqual(['quick']);
+    end('quick', 1);
+    expect(started).toEqual(['quick', 'slow']);
+  });
+});
+
 describe('a statement with settings', () => {
   it('has them, and no other statement of its connection has them', async () => {
     const database = connect();
-    const shown = statement(`select current_setting('statement_timeout') as setting`);
+    const shown = statement('small', `select current_setting('statement_timeout') as setting`);
     const usual = (await database.query(shown, [], call))[0]?.setting;
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, i) =>
@@ -185,7 +243,7 @@ describe('a statement with settings', () => {
   it('is rolled back completely when it fails, and the connection stays usable', async () => {
     const database = connect();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
-    const insert = statement(`insert into ${store.names.memories} select 1 / $1::int`);
+    const insert = statement('small', `insert into ${store.names.memories} select 1 / $1::int`);
     const settings = `insert into ${store.names.memories} values (7)`;
     await failure(database.query(insert, [0], call, settings));
     expect(await run(database, `select n from ${store.names.memories}`)).toEqual([]);
@@ -195,7 +253,9 @@ describe('a statement with settings', () => {
 
   it('reports why its settings failed, not that the transaction is aborted', async () => {
     const database = connect();
-    const error = await failure(database.query(statement('select 1'), [], call, 'set local no_such_setting = 1'));
+    const error = await failure(
+      database.query(statement('small', 'select 1'), [], call, 'set local no_such_setting = 1'),
+    );
     expect(error.cause).toMatchObject({ code: '42704' });
     expect(await run(database, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
@@ -207,7 +267,7 @@ describe('a statement with settings', () => {
        create table ${store.names.memories} (n int unique deferrable initially deferred);
        insert into ${store.names.memories} values (1)`,
     );
-    const insert = statement(`insert into ${store.names.memories} values ($1)`);
+    const insert = statement('small', `insert into ${store.names.memories} values ($1)`);
     const error = await failure(database.query(insert, [1], call, 'select 1'));
     expect(error.cause).toMatchObject({ code: '23505' });
     expect(await run(database, `select n from ${store.names.memories}`)).toHaveLength(1);
@@ -221,7 +281,7 @@ describe('prepared statements', () => {
     const names = await prepared(database);
     expect(names).toHaveLength(2);
     // The embedded engine, whose session all clients share, adds a prefix.
-    expect(names.some((name) => name.endsWith(statement('select $1::int').name))).toBe(true);
+    expect(names.some((name) => name.endsWith(statement('small', 'select $1::int').name))).toBe(true);
   });
 
   it('are not used when they are off', async () => {
@@ -239,7 +299,7 @@ describe('prepared statements', () => {
 
   it('the same inside a transaction', async () => {
     const database = connect();
-    const asked = statement('select $1::int as n');
+    const asked = statement('small', 'select $1::int as n');
     await database.query(asked, [1], call);
     await run(database, 'deallocate all');
     expect(await database.query(asked, [2], call, 'select 1')).toEqual([{ n: 2 }]);
@@ -249,7 +309,7 @@ describe('prepared statements', () => {
   it('are not used any more if another client has taken the name', async ({ skip }) => {
     skip(store.url.includes('?host='), 'on the embedded engine every client has its own names');
     const database = connect();
-    const { name } = statement('select $1::int as n');
+    const { name } = statement('small', 'select $1::int as n');
     await run(database, `prepare ${name} as select 'theirs'`);
     expect(await run(database, 'select $1::int as n', [1])).toEqual([{ n: 1 }]);
     expect(await prepared(database)).toContain(name);
@@ -277,9 +337,9 @@ describe('prepared statements', () => {
   });
 
   it('have different names for different texts', () => {
-    const names = ['select 1', 'select 2', 'select 1 '].map((text) => statement(text).name);
+    const names = ['select 1', 'select 2', 'select 1 '].map((text) => statement('small', text).name);
     expect(new Set(names).size).toBe(3);
-    expect(statement('select 1')).toEqual(statement('select 1'));
+    expect(statement('small', 'select 1')).toEqual(statement('small', 'select 1'));
     for (const name of names) expect(Buffer.byteLength(name)).toBeLessThan(64);
   });
 });
@@ -291,7 +351,7 @@ describe('a call that is aborted', () => {
     const database = connect();
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const gone = new OmpError('provider_error', 'gone');
-    const insert = statement(`insert into ${store.names.memories} values (1)`);
+    const insert = statement('small', `insert into ${store.names.memories} values (1)`);
     expect(await failure(database.query(insert, [], aborted(gone)))).toBe(gone);
     expect(await failure(connect().query(insert, [], aborted(gone), 'select 1'))).toBe(gone);
     expect(await run(database, `select count(*)::int as n from ${store.names.memories}`)).toEqual([{ n: 0 }]);
@@ -302,7 +362,7 @@ describe('a call that is aborted', () => {
     await store.sql(`create schema ${store.names.schema}; create table ${store.names.memories} (n int)`);
     const controller = new AbortController();
     const gone = new OmpError('provider_error', 'gone');
-    const insert = statement(`insert into ${store.names.memories} values (1)`);
+    const insert = statement('small', `insert into ${store.names.memories} values (1)`);
     const pending = failure(database.query(insert, [], callOf(controller.signal)));
     controller.abort(gone);
     expect(await pending).toBe(gone);
@@ -409,7 +469,7 @@ describe('more statements than the queue holds', () => {
       await failure(run(database, 'select 1 / 0'));
       const leaving = new AbortController();
       const by = callOf(leaving.signal);
-      const left = [1, 2].map(() => database.query(statement('select pg_sleep(0.02)'), [], by));
+      const left = [1, 2].map(() => database.query(statement('small', 'select pg_sleep(0.02)'), [], by));
       leaving.abort(new OmpError('invalid_request', 'gone'));
       for (const gone of left) await failure(gone);
     }
@@ -436,7 +496,9 @@ describe('fifty statements at once on one connection', () => {
     const { seen, connectionString } = await openProxy(SERVER_URL);
     const database = connect({ config: { connectionString }, prepared_statements });
     const numbers = Array.from({ length: 50 }, (_, i) => i);
-    const answers = await Promise.all(numbers.map((n) => database.query(statement('select $1::int as n'), [n], call)));
+    const answers = await Promise.all(
+      numbers.map((n) => database.query(statement('small', 'select $1::int as n'), [n], call)),
+    );
     expect(answers.map(([row]) => row?.n)).toEqual(numbers);
     expect(seen.inFlight).toBe(0);
     expect(seen.most === 1).toBe(single);
@@ -448,9 +510,10 @@ const MOST = 96 * 1024;
 
 /** As long as the search for some forty words. */
 const padding = `/*${'x'.repeat(8_000)}*/`;
-const shape = (n: number) => statement(`select $1::int + ${n} as n ${padding}`);
-const HOT = statement('select $1::int as hot');
+const shape = (n: number) => statement('small', `select $1::int + ${n} as n ${padding}`);
+const HOT = statement('small', 'select $1::int as hot');
 const KEPT = statement(
+  'small',
   'select name, prepare_time::text as time, length(statement)::int as length from pg_prepared_statements',
 );
 
@@ -500,7 +563,7 @@ it('[Decision 29] statements with too large values are rejected instead of queue
   });
   const large = 'a'.repeat(30 * 1024 * 1024);
   const given = new AbortController();
-  const ask = (...values: unknown[]) => db.query(statement('select $1'), values, callOf(given.signal));
+  const ask = (...values: unknown[]) => db.query(statement('small', 'select $1'), values, callOf(given.signal));
   // One connection works on the first; two are queued.
   const waiting = [ask(large), ask(large), ask(1)];
   await expect(ask([large])).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 1 });
@@ -516,12 +579,12 @@ it('[Decision 29] statements with too large values are rejected instead of queue
 
 it('[Decision 29] the cache of statement names is bounded and keeps the ones in use', () => {
   const remembered = rememberStatements();
-  const hot = remembered('select 1');
-  const cold = remembered('select 2');
+  const hot = remembered('small', 'select 1');
+  const cold = remembered('small', 'select 2');
   for (let i = 0; i < 300; i++) {
-    expect(remembered(`select ${i} /* ${'a'.repeat(10_000)} */`).name).toMatch(/^omp_/);
-    expect(remembered('select 1')).toBe(hot);
+    expect(remembered('small', `select ${i} /* ${'a'.repeat(10_000)} */`).name).toMatch(/^omp_/);
+    expect(remembered('small', 'select 1')).toBe(hot);
   }
-  expect(remembered('select 2')).toEqual(cold);
-  expect(remembered('select 2')).not.toBe(cold);
+  expect(remembered('small', 'select 2')).toEqual(cold);
+  expect(remembered('small', 'select 2')).not.toBe(cold);
 });

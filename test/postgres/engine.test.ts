@@ -114,7 +114,7 @@ describe('the embedded engine', () => {
       cancellable: false,
       engine,
     });
-    const insert = statement('insert into kept values ($1::int)');
+    const insert = statement('small', 'insert into kept values ($1::int)');
     /** Written before, and while the engine is busy for ever. */
     const kept: number[] = [];
     const add = async (n: number) => {
@@ -126,6 +126,7 @@ describe('the embedded engine', () => {
       const gone = new AbortController();
       const endless = db.query(
         statement(
+          'small',
           'select count(*) from generate_series(1, 99999) a, generate_series(1, 99999) b, generate_series(1, 99999) c',
         ),
         [],

@@ -96,7 +96,7 @@ describe('the error of the API', () => {
     expect(toOmpError(cause)).toMatchObject({
       message: 'the database took too long',
       retry: undefined,
-      down: true,
+      down: 'suspected',
       cause,
     });
   });
@@ -136,7 +136,7 @@ describe('what is logged', () => {
       query_timeout_ms: 5_000,
     });
     const logged = async (text: string, value: string | null) => {
-      const error = await connections.query(statement(text), [value], call).catch((thrown: unknown) => thrown);
+      const error = await connections.query(statement('small', text), [value], call).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(OmpError);
       const lines: string[] = [];
       pino({}, { write: (line: string) => void lines.push(line) }).error({ err: error }, 'request failed');

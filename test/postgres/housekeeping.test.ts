@@ -120,7 +120,7 @@ describe('[Decision 38] memories past valid_to', () => {
        from generate_series(1, 2505) as n`,
     );
     const housekeeping = startHousekeeping({
-      run: (text, values) => store.sql(text, values),
+      run: (_how, text, values) => store.sql(text, values),
       names,
       audit: { retention_days: null },
       purge_expired_days: 1,
@@ -141,7 +141,7 @@ describe('[Decision 38] memories past valid_to', () => {
 describe('housekeeping', () => {
   const start = (run: Run, log = recordingLog()) =>
     startHousekeeping({ run, names: store.names, audit: { retention_days: 30 }, log, every_ms: 5, retry_ms: 5 });
-  const onStore: Run = (text, values) => store.sql(text, values);
+  const onStore: Run = (_how, text, values) => store.sql(text, values);
 
   it('runs again after each interval', async () => {
     const housekeeping = start(onStore);
@@ -155,8 +155,8 @@ describe('housekeeping', () => {
   it('deletes no more than a batch at a time', async () => {
     await fill(OLD);
     const sizes: number[] = [];
-    const housekeeping = start(async (text, values) => {
-      const rows = await onStore(text, values, {} as Call);
+    const housekeeping = start(async (how, text, values) => {
+      const rows = await onStore(how, text, values, {} as Call);
       sizes.push(rows.length);
       return rows;
     });
@@ -181,7 +181,7 @@ describe('housekeeping', () => {
   it('finishes its current statement when it closes, and starts no other', async () => {
     const asked: string[] = [];
     const answer = gate();
-    const housekeeping = start(async (text) => {
+    const housekeeping = start(async (_how, text) => {
       asked.push(text);
       await answer.opened;
       return [{}];

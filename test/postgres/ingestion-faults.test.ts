@@ -162,7 +162,7 @@ it('a rejected content that has changed meanwhile counts as no failure', async (
 /** On the test's own connection. */
 const runOn =
   (store: TestDatabase): Run =>
-  (text, values) =>
+  (_how, text, values) =>
     store.sql(text, values);
 
 const contents = Array.from({ length: 300 }, (_, i) => `text ${i}`);

@@ -110,7 +110,7 @@ const indexes = async (
 /** Takes statements down instead of sending them. */
 const recorder = () => {
   const seen: (readonly [text: string, values: readonly unknown[]])[] = [];
-  const run: Run = async (...[text, values]) => {
+  const run: Run = async (...[, text, values]) => {
     seen.push([text, values]);
     return [];
   };
@@ -362,7 +362,7 @@ describe('an API key', () => {
     await store.sql(`insert into ${store.names.apiKeys} (id, name, hash, grants, created_at)
       select 'id ' || n, 'name ' || n, 'h', '{}', now() from generate_series(1, 2000) as n; analyze ${store.names.apiKeys}`);
     const { seen, run } = recorder();
-    const db = { query: ({ text }: { text: string }, values: readonly unknown[]) => run(text, values, call) };
+    const db = { query: ({ text }: { text: string }, values: readonly unknown[]) => run('small', text, values, call) };
     const keys = createKeyStore({ db: db as unknown as Database, names: store.names });
     await keys.find('id 7', call);
     await keys.touch({ ids: ['id 7', 'id 8'], time: new Date().toISOString() }, call);

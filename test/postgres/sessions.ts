@@ -51,7 +51,7 @@ export async function openSessions({
   return {
     database,
     store,
-    run: (text, values = [], as = call) => database.query(statement(text), values, as),
+    run: (text, values = [], as = call) => database.query(statement('small', text), values, as),
     running: async () => (await look('query', `state = 'active' and wait_event is not null`)).map(({ query }) => query),
     pids: async () => (await look('pid', 'true')).map(({ pid }) => pid),
   };

@@ -96,11 +96,29 @@ describe('a circuit breaker', () => {
   it.each([
     ['a dependency that is down', () => down()],
     ['one that its errors leave unnamed', () => new OmpError('provider_error', 'gone', { down: true })],
-    ['a time limit that passes', () => new DOMException('too late', 'TimeoutError')],
   ])('[Decision 28] is opened by %s', async (_, error) => {
     const { dependency, run } = open({ probe_ms: NEVER_MS });
     for (let i = 0; i < 3; i++) await run(failing(error));
     expect(dependency.state).toBe('open');
+  });
+
+  it.each([
+    ['the deadline of a request', () => down({ down: 'suspected' })],
+    ['a time limit of the provider', () => new DOMException('too late', 'TimeoutError')],
+  ])('[Decision 28] is opened by %s only if a probe gets no answer either', async (_, error) => {
+    const answering = open();
+    for (let i = 0; i < 20; i++) await answering.run(failing(error));
+    await until(() => answering.probes.length > 0);
+    expect(answering.dependency.state).toBe('closed');
+    expect(answering.lines).toEqual([]);
+
+    const { opened, open: answer } = gate();
+    const silent = open({ probe_ms: NEVER_MS, probe: () => opened.then(() => Promise.reject(down())) });
+    for (let i = 0; i < 3; i++) expect(await silent.run(failing(error))).toMatchObject({ message: error().message });
+    expect(silent.dependency.state).toBe('closed');
+    expect(silent.probes).toHaveLength(1);
+    answer();
+    await until(() => silent.dependency.state === 'open');
   });
 
   it('[Decision 28] counts all failures with one cause once', async () => {

@@ -73,12 +73,14 @@ describe('while Postgres is down', () => {
 
   it('[Decision 28] deadlines of a server that accepts connections but never answers open the circuit breaker', async () => {
     const deadlines = holdTimers(HELD_MS);
-    const { client, id, state, askUntilOpen } = await serve({ probe_ms: 5, request_timeout_ms: HELD_MS });
+    const { client, id, state } = await serve({ probe_ms: 5, request_timeout_ms: HELD_MS });
     way.block();
-    for (const reply of await deadlines.passUntil(askUntilOpen())) {
+    const five = Promise.all(Array.from({ length: 5 }, () => client.ask(client.byId(id))));
+    for (const reply of await deadlines.passUntil(five)) {
       const error = expectError(reply, 'provider_error');
       expect(error).toMatchObject({ provider: 'postgres', message: expect.stringMatching(/longer than this gateway/) });
     }
+    await until(async () => state() !== 'closed');
     expect((await client.ask(client.byId(id))).headers.get('retry-after')).toBe('1');
     way.mend();
     await until(async () => state() === 'closed');
@@ -87,6 +89,21 @@ describe('while Postgres is down', () => {
 });
 
 describe('a server that answers', () => {
+  it('[Decision 28] does not open the circuit breaker by deadlines of requests that ask for too much', async () => {
+    const deadlines = holdTimers(HELD_MS);
+    const postgres = { connections: 2 };
+    const { client, user_id, state } = await serve({ probe_ms: NEVER_MS, request_timeout_ms: HELD_MS, postgres });
+    await store.sql(`begin; lock table ${store.names.memories} in access exclusive mode`);
+    for (let round = 0; round < 10; round++) {
+      const reply = await deadlines.passUntil(client.ask('/memories', { user_id }));
+      expectError(reply, 'provider_error');
+      expect(reply.headers.get('retry-after')).toBeNull();
+    }
+    await store.sql('rollback');
+    expect(state()).toBe('closed');
+    expect((await client.ask('/memories', { user_id })).status).toBe(200);
+  });
+
   it('[Decision 28] never opens the circuit breaker, even with errors', async () => {
     const { client, id, user_id, state } = await serve({ probe_ms: NEVER_MS });
     await store.sql(`alter table ${store.names.memories} rename column scope to elsewhere`);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Call, ProviderStats } from '#provider';
 import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../postgres-errors.ts';
+import { createCount, createFairQueue, createHeavyLimit, rejectExpired } from './fair-queue.ts';
 import {
   type ConnectionOptions,
   createTask,
@@ -15,9 +16,10 @@ import {
   type Statement,
   type Task,
   type TaskCounts,
+  type Weight,
 } from './pipelined-connection.ts';
 
-export type { ConnectionOptions, Row, Statement } from './pipelined-connection.ts';
+export type { ConnectionOptions, Row, Statement, Weight } from './pipelined-connection.ts';
 
 /**
  * Runs statements on a few connections. An aborted call rejects at once with the signal's reason. Its statement is not sent,
@@ -40,13 +42,24 @@ export interface Query {
   readonly values: readonly unknown[];
 }
 
+/** How a statement runs: its weight, and settings if it has any. */
+type How = Weight | { readonly weight: Weight; readonly settings: string };
+
 /** `Database.query` with the text of the statement. */
-export type Run = (text: string, values: readonly unknown[], call: Call, settings?: string) => Promise<Row[]>;
+export type Run = (how: How, text: string, values: readonly unknown[], call: Call) => Promise<Row[]>;
+
+export const runOn =
+  (db: Database, make: typeof statement): Run =>
+  (how, text, values, call) =>
+    typeof how === 'string'
+      ? db.query(make(how, text), values, call)
+      : db.query(make(how.weight, text), values, call, how.settings);
 
 /** Names the statement by a hash of its text, so gateways of different versions that share a session never mix them up. */
-export const statement = (text: string): Statement => ({
+export const statement = (weight: Weight, text: string): Statement => ({
   name: `omp_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`,
   text,
+  weight,
 });
 
 /** Characters of the texts kept with their names. Callers can cause some thousand different texts. */
@@ -58,28 +71,31 @@ export function rememberStatements(): typeof statement {
     maxSize: MAX_REMEMBERED,
     sizeCalculation: ({ text }) => text.length,
   });
-  return (text) => known.get(text) ?? known.set(text, statement(text)).get(text) ?? statement(text);
+  return (weight, text) => {
+    const found = known.get(text);
+    if (found?.weight === weight) return found;
+    const made = statement(weight, text);
+    known.set(text, made);
+    return made;
+  };
 }
+
+/** Makes statements with their values. */
+export const queriesOf =
+  (make: typeof statement) =>
+  (weight: Weight, text: string, values: readonly unknown[]): Query => ({ statement: make(weight, text), values });
 
 /** Limit of the bytes of the values of all queued statements. */
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 /** Interval of the deadline checks. One timer for all: a timer for each statement costs as much as a small statement. */
 const CHECK_MS = 25;
-/**
- * Searches in flight for each connection that takes them: the next one is there when one ends. The searches of all other callers
- * wait for those in flight, so there are more only while they are quick, which takes a tenth less processor time.
- */
-const SEARCHES = 2;
-const QUICK_SEARCHES = 4;
-/** Searches that take less than this on average are quick, in milliseconds. */
-const QUICK_MS = 5;
 /** Other statements in flight for each connection: enough to keep it busy. */
 const OTHERS = 32;
 
 /**
  * A few connections that all callers share. Statements are pipelined: the next is sent before the last is answered.
  * Measured at 1.3 to 1.7 times the throughput of a pool that lends each connection to one statement. Callers are served
- * round-robin in two fair queues, one for searches and one for everything else, which by themselves cost nothing measurable.
+ * round-robin in two fair queues, one for heavy statements and one for everything else, which by themselves cost nothing measurable.
  *
  * Transactions have their connection for themselves. So has every statement behind a transaction pooler that cannot carry
  * names: PgBouncer before 1.21 may take the session away once a statement is answered, even if part of the next one has
@@ -93,16 +109,12 @@ export function openConnections(options: ConnectionOptions): Database {
   let closing: (() => void) | undefined;
 
   const slots = new ConnectionSlots(options);
-  const searching = Math.max(1, connections - 1);
-  const searches = createFairQueue(
-    (meanMs) => searching * (meanMs < QUICK_MS ? QUICK_SEARCHES : SEARCHES),
-    acquire_timeout_ms,
-    slots,
-  );
-  const others = createFairQueue(() => connections * OTHERS, acquire_timeout_ms, slots);
+  const run = (task: Task) => slots.assign(task, task.queuedAt);
+  const heavy = createFairQueue(createHeavyLimit(Math.max(1, connections - 1)), acquire_timeout_ms, run);
+  const others = createFairQueue(createCount(connections * OTHERS), acquire_timeout_ms, run);
   const checkDeadlines = () => {
     const now = performance.now();
-    const active = [slots, searches, others].map((part) => part.checkDeadlines(now));
+    const active = [slots, heavy, others].map((part) => part.checkDeadlines(now));
     if (active.includes(true)) return;
     clearInterval(timer);
     timer = undefined;
@@ -120,7 +132,7 @@ export function openConnections(options: ConnectionOptions): Database {
         if (counts.pending > connections + max_waiting || (queued && counts.bytes > MAX_QUEUED_BYTES))
           return rejectTask(task, queueFull());
         timer ??= setInterval(checkDeadlines, CHECK_MS);
-        (statement.heavy ? searches : others).add(task);
+        (statement.weight === 'heavy' ? heavy : others).add(task);
       });
     },
     stats() {
@@ -135,65 +147,6 @@ export function openConnections(options: ConnectionOptions): Database {
       await slots.end();
     },
   };
-}
-
-/**
- * A concurrency limit with one queue for each caller. The callers are served round-robin, so one cannot hold up the others.
- * `limit` gets the mean time of the last statements.
- */
-function createFairQueue(limit: (meanMs: number) => number, acquire_timeout_ms: number, slots: ConnectionSlots) {
-  let running = 0;
-  // Not quick until they have shown it.
-  let meanMs = QUICK_MS;
-  /** The queue of each caller, in the order in which callers are served. */
-  const queues = new Map<string, Task[]>();
-
-  const run = (task: Task) => {
-    running++;
-    task.limit = fairQueue;
-    slots.assign(task, task.queuedAt);
-  };
-  const fairQueue = {
-    /** Starts the task as soon as the limit allows. The task must then be ended with `endTask`. */
-    add(task: Task) {
-      task.queuedAt = performance.now();
-      const { id } = task.call.caller;
-      const queue = queues.get(id);
-      if (running < limit(meanMs)) run(task);
-      else if (queue) queue.push(task);
-      else queues.set(id, [task]);
-    },
-    ended({ startedAt }: Task) {
-      running--;
-      if (startedAt > 0) meanMs += (performance.now() - startedAt - meanMs) / 8;
-      while (running < limit(meanMs)) {
-        const [first] = queues;
-        if (!first) return;
-        const [caller, queue] = first;
-        const task = queue.shift();
-        queues.delete(caller);
-        if (queue.length > 0) queues.set(caller, queue);
-        if (task && !isAbandoned(task)) run(task);
-      }
-    },
-    /** Rejects tasks that have waited too long. Returns false if the queue is empty. */
-    checkDeadlines(now: number): boolean {
-      for (const [caller, queue] of queues) {
-        rejectExpired(queue, now - acquire_timeout_ms, (task) => rejectTask(task, tooBusy()));
-        if (queue.length === 0) queues.delete(caller);
-      }
-      return queues.size > 0;
-    },
-  };
-  return fairQueue;
-}
-
-/** Takes tasks that are settled, or were queued before `since`, from the front of a queue. */
-function rejectExpired(queue: Task[], since: number, reject: (task: Task) => void): void {
-  for (let task = queue[0]; task && (task.settled || task.queuedAt < since); task = queue[0]) {
-    queue.shift();
-    reject(task);
-  }
 }
 
 /** How often to send a statement that a cancel request keeps hitting by mistake. */
@@ -218,7 +171,7 @@ interface Slot {
 
 /**
  * A fixed number of slots for connections. The first task of a slot opens its connection, and opens it again after a loss.
- * If there are several slots, the last one takes no searches: other statements then never wait for them.
+ * If there are several slots, the last one takes no heavy statements: others then never wait for them.
  */
 class ConnectionSlots {
   readonly #options: ConnectionOptions;
@@ -273,7 +226,7 @@ class ConnectionSlots {
   }
 
   #slotsFor({ statement }: Task): readonly Slot[] {
-    return statement.heavy && this.#slots.length > 1 ? this.#slots.slice(0, -1) : this.#slots;
+    return statement.weight === 'heavy' && this.#slots.length > 1 ? this.#slots.slice(0, -1) : this.#slots;
   }
 
   async #openSlot(slot: Slot): Promise<void> {
@@ -349,6 +302,6 @@ class ConnectionSlots {
 
 function weight({ connection, queue, avoidUntil }: Slot, { statement }: Task, now: number): number {
   if (!connection) return queue.length + (now < avoidUntil ? AVOIDED : 0);
-  const shared = statement.light && connection.gathers() ? WORTH_SHARING : 0;
+  const shared = statement.weight === 'light' && connection.gathers() ? WORTH_SHARING : 0;
   return connection.load(now) - shared + queue.length * QUEUED;
 }

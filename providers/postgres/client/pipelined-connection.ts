@@ -1,16 +1,20 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import type { Call, OmpError } from '#provider';
-import { isCancelled, lostConnection, restarted, toOmpError, tooBusy, tooLong } from '../postgres-errors.ts';
+import { isCancelled, lostConnection, restarted, stuck, toOmpError, tooLong } from '../postgres-errors.ts';
 import { type Answered, PreparedStatements, requestCancel } from './pg-internals.ts';
+
+/**
+ * What a statement costs. `heavy`: what it reads grows with what a user or the store has, or it reads the contents of many memories, so few
+ * run at once, and never on the last of several connections. `small`: the request limits what it reads and writes, and indexes lead there.
+ * `light`: takes less time than a system call, so that it is sent with others of the same turn rather than on an idle connection.
+ */
+export type Weight = 'light' | 'small' | 'heavy';
 
 export interface Statement {
   readonly name: string;
   readonly text: string;
-  /** A search, or a page of large memories: its cost grows with the number of a user's memories, so few run at once. */
-  readonly heavy?: boolean;
-  /** Takes less time than a system call: it is sent with others of the same turn rather than on an idle connection. */
-  readonly light?: boolean;
+  readonly weight: Weight;
 }
 
 export type Row = Record<string, unknown>;
@@ -42,6 +46,8 @@ interface TaskInput {
 export interface Task extends TaskInput {
   /** The concurrency limit that counts the task; undefined: not started, or ended. */
   limit: { ended(task: Task): void } | undefined;
+  /** Whether it is likely to take long. */
+  slow: boolean;
   /** Ends listening for the abort of the call. */
   stopListening: () => void;
   /** Whether the caller has an answer or has aborted: later results are dropped. */
@@ -69,6 +75,7 @@ export function createTask({ statement, values, settings, call, counts, resolve,
     resolve,
     reject,
     limit: undefined,
+    slow: false,
     stopListening: () => {},
     settled: false,
     queuedAt: 0,
@@ -138,8 +145,8 @@ const CANCEL_ANSWER_MS = 3_000;
 const INTERRUPT_AFTER_MS = 2_000;
 /** How long to wait for the server when a connection is closed. */
 const END_MS = 1_000;
-/** Load of a search, compared with another statement. */
-const SEARCH_LOAD = 16;
+/** Load of a heavy statement, compared with another one. */
+const HEAVY_LOAD = 16;
 /** More than the load of any number of statements: whatever is sent behind a long one waits for it. */
 const BLOCKED_LOAD = 1_000_000;
 
@@ -231,7 +238,8 @@ export class PipelinedConnection {
   readonly #events: ConnectionEvents;
   readonly #prepared: PreparedStatements;
   readonly #sent: Task[] = [];
-  #searches = 0;
+  #heavy = 0;
+  #slow = 0;
   /** Nothing is sent until the request is handled and has hit. */
   #cancel: CancelRequest | undefined;
   #draining = false;
@@ -248,8 +256,9 @@ export class PipelinedConnection {
 
   /** How many tasks would run before another one; a long one counts as many. */
   load(now: number): number {
-    const blocked = this.#cancel !== undefined || this.#isTaken() || this.#runningTime(now) > CANCEL_AFTER_MS;
-    return this.#sent.length + this.#searches * SEARCH_LOAD + (blocked ? BLOCKED_LOAD : 0);
+    const slow = this.#slow > 0 || this.#runningTime(now) > CANCEL_AFTER_MS;
+    const blocked = slow || this.#cancel !== undefined || this.#isTaken();
+    return this.#sent.length + this.#heavy * HEAVY_LOAD + (blocked ? BLOCKED_LOAD : 0);
   }
 
   /** Whether a statement sent now shares the system call of others (`writeTogether`). */
@@ -267,7 +276,8 @@ export class PipelinedConnection {
     writeTogether(this.#socket);
     task.named = named;
     task.sentTimes++;
-    if (task.statement.heavy) this.#searches++;
+    if (task.statement.weight === 'heavy') this.#heavy++;
+    if (task.slow) this.#slow++;
     task.cancelExposed = false;
     if (this.#sent.push(task) === 1) task.startedAt = performance.now();
     if (task.settings === undefined) {
@@ -371,7 +381,8 @@ export class PipelinedConnection {
   #answered(task: Task, error: unknown, rows: Row[]): void {
     if (this.#closed) return;
     this.#sent.shift();
-    if (task.statement.heavy) this.#searches--;
+    if (task.statement.weight === 'heavy') this.#heavy--;
+    if (task.slow) this.#slow--;
     if (this.#sent[0]) this.#sent[0].startedAt = performance.now();
     this.#settleCancel(task, error !== undefined && isCancelled(error));
     if (error !== undefined) this.#events.failed(task, error, this.#draining);
@@ -454,6 +465,6 @@ function rejectLate([head, ...behind]: readonly Task[], since: number): void {
   if (!head || head.queuedAt >= since) return;
   for (const task of behind) {
     if (task.queuedAt >= since) break;
-    rejectTask(task, tooBusy());
+    rejectTask(task, stuck());
   }
 }

@@ -126,7 +126,7 @@ async function eraseUsers(
   try {
     const { names } = await prepareDatabase({ config, schema: options.schema, check, log: context.log });
     return await withStartupClient(config, async (client) => {
-      const run: Run = async (text, values) => (await client.query<Row>(text, [...values])).rows;
+      const run: Run = async (_how, text, values) => (await client.query<Row>(text, [...values])).rows;
       const { erase } = createUserVerbs(names, run, audit);
       const removed: Holdings[] = [];
       for (const user_id of users) removed.push((await erase({ user_id }, call)) as Holdings);

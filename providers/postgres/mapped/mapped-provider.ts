@@ -1,12 +1,12 @@
 import { type Call, MAX_RECORD_BYTES, type Memory, type Provider, type ProviderContext, type Ref } from '#provider';
-import { type Database, openConnections, type Query, statement } from '../client/connections.ts';
+import { type Database, openConnections, statement } from '../client/connections.ts';
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import { vectorIn, vectorsIn } from '../values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
-import { createMappedStatements, requireTags } from './mapped-statements.ts';
+import { createMappedStatements, type RunMapped, requireTags } from './mapped-statements.ts';
 import { createTableWrites } from './mapped-writes.ts';
 import type { Mapping } from './mapping.ts';
 import { PRESETS } from './presets.ts';
@@ -65,18 +65,26 @@ interface VerbParts {
   readonly readOnly: string;
 }
 
+/**
+ * Session settings of every heavy statement. The planner knows no user's rows, least of all those of an owner in JSON, and expects a cost
+ * at which JIT compiles the statement: that takes 1 to 2 s and gains nothing. In its transaction, since poolers reject startup options and
+ * hand a session on with what `set` has changed.
+ */
+const HEAVY_SETTINGS = 'set local jit = off; ';
+
 function verbs(parts: VerbParts): Provider {
   const { db, layout, model, readOnly, max_bytes } = parts;
   const { fields, hasTags } = layout;
   const reading = createReading(layout, model);
   const statements = createMappedStatements(layout, reading);
-  const run = ({ statement, values }: Query, call: Call) => db.query(statement, values, call);
+  const run: RunMapped = ({ statement, values }, call, settings = '') =>
+    db.query(statement, values, call, statement.weight === 'heavy' ? `${HEAVY_SETTINGS}${settings}` : undefined);
   const get = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
     const query = statements.select(ref);
     const [row] = query ? await run(query, call) : [];
     return row && reading.toMemory(row);
   };
-  const ping = statement(`select from ${layout.from} limit 0`);
+  const ping = statement('small', `select from ${layout.from} limit 0`);
   return {
     name: PROVIDER,
     capabilities: {
@@ -111,7 +119,7 @@ function verbs(parts: VerbParts): Provider {
       return { items, next: rows.at(-1)?.id as string | undefined };
     },
     vectorsOf: async (query, call) => vectorsIn(await run(statements.vectors(query), call)),
-    search: createVectorSearch({ ...parts, reading, statements }),
+    search: createVectorSearch({ ...parts, run, reading, statements }),
     ...(!layout.writable && { read_only: readOnly }),
     ...(layout.writable && createTableWrites({ layout, reading, statements, get, max_bytes, run })),
     ping: async (call) => void (await db.query(ping, [], call)),

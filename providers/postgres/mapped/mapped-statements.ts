@@ -1,4 +1,5 @@
 import {
+  type Call,
   type EraseRequest,
   type ExportQuery,
   hasWildcard,
@@ -11,7 +12,7 @@ import {
   type VectorsQuery,
   type Visible,
 } from '#provider';
-import { type Query, rememberStatements } from '../client/connections.ts';
+import { type Query, queriesOf, type Row, rememberStatements, type Weight } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import { type Conditions, conditions, isWithin, toLikePattern, whereWithin } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
@@ -31,6 +32,9 @@ export function requireTags({ hasTags }: Layout, tags: readonly string[]): void 
 /** The statements of every verb but search. Texts differ only by the present filters and fields, so each is prepared once. */
 export type MappedStatements = ReturnType<typeof createMappedStatements>;
 
+/** Runs a statement with the settings that its weight asks for, and more. */
+export type RunMapped = (query: Query, call: Call, settings?: string) => Promise<Row[]>;
+
 /** Twice the limit: other applications may store numbers with more digits than records show. */
 export const doubledBytes = ({ max_bytes }: Pick<ListQuery, 'max_bytes'>): number => 2 * max_bytes;
 
@@ -45,11 +49,11 @@ interface Rows extends Pick<ListQuery, 'limit' | 'max_bytes'> {
 export function createMappedStatements(layout: Layout, reading: Reading) {
   const { from, table } = layout;
   const { columns, created, embedded, updated } = reading;
-  const statement = rememberStatements();
-  const query = (text: string, { values }: Conditions): Query => ({ statement: statement(text), values });
+  const make = queriesOf(rememberStatements());
+  const query = (weight: Weight, text: string, { values }: Conditions): Query => make(weight, text, values);
   const sameFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined => {
     const where = whereOne(layout, ref);
-    return where && query(write(where), where);
+    return where && query('small', write(where), where);
   };
   /** The same for a change, which checks the version. */
   const changeFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined =>
@@ -66,7 +70,7 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       from ${from} where ${where} order by ${sorted} limit ${where.bind(limit)}`;
     const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
     const kept = firstWithin(sized, sorted, where.bind(max_bytes));
-    return query(`select * from ${kept} as kept order by ${sorted}`, where);
+    return query('heavy', `select * from ${kept} as kept order by ${sorted}`, where);
   };
 
   const rowOf = ({ id, users, within }: Ref) => ({
@@ -115,6 +119,7 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       where.and(hasId(layout, where, ids));
       where.and(layout.vector.comparable);
       return query(
+        'small',
         `select ${layout.id.read} as id, ${layout.vector.read} as vector from ${from} where ${where}`,
         where,
       );
@@ -130,7 +135,11 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       const when = required.length > 0 ? `where ${required.join(' and ')}` : '';
       const { user_id, scope } = row.input;
       const kept = recheck(layout, where, { id: row.id, owners: [user_id], within: scope === null ? null : [scope] });
-      return query(`${into} select ${[...values.values()].join(', ')} ${when} returning ${columns}, ${kept}`, where);
+      return query(
+        'small',
+        `${into} select ${[...values.values()].join(', ')} ${when} returning ${columns}, ${kept}`,
+        where,
+      );
     },
 
     /** Returns the row if it was changed. Sets the given fields, and the time of change if it is mapped. */
@@ -155,13 +164,17 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       const some = `${key} = any(array(select ${key} from ${table} as t where ${where} limit ${where.bind(most)}))`;
       const owners = [layout.owner.toStored(user_id) ?? ''];
       const kept = recheck(layout, where, { id: undefined, owners, within: null });
-      return query(`delete from ${table} as t where ${where} and ${some} returning ${embedded}, ${kept}`, where);
+      return query(
+        'heavy',
+        `delete from ${table} as t where ${where} and ${some} returning ${embedded}, ${kept}`,
+        where,
+      );
     },
 
     holdings({ user_id }: EraseRequest): Query {
       const where = whereUser(layout, { user_id, tags: [], within: null });
       const counts = 'count(*)::float8 as memories, (count(*) filter (where embedded))::float8 as vectors';
-      return query(`select ${counts} from (select ${embedded} from ${from} where ${where}) as mine`, where);
+      return query('heavy', `select ${counts} from (select ${embedded} from ${from} where ${where}) as mine`, where);
     },
   };
 }

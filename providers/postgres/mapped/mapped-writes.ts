@@ -20,7 +20,7 @@ import type { Query, Row } from '../client/connections.ts';
 import { codeOf, PROVIDER } from '../postgres-errors.ts';
 import { FIELDS, FORMS } from './field-mapping.ts';
 import type { Field, Layout } from './layout.ts';
-import { type MappedStatements, unsupported } from './mapped-statements.ts';
+import { type MappedStatements, type RunMapped, unsupported } from './mapped-statements.ts';
 import type { Reading } from './row-reading.ts';
 import { isGiven } from './write-sql.ts';
 
@@ -30,7 +30,7 @@ export interface WriteOptions {
   readonly statements: MappedStatements;
   readonly get: Provider['get'];
   readonly max_bytes: number;
-  run(query: Query, call: Call): Promise<Row[]>;
+  readonly run: RunMapped;
 }
 
 /** Rows of one statement of an erase: few, so that a table whose rows take long to delete makes progress within the time of a statement. */

@@ -1,13 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import type { Call, SearchHit, SearchQuery } from '#provider';
 import { countWithin, toUnit } from '#provider';
-import type { Database, Query, Row } from '../client/connections.ts';
+import type { Query, Row } from '../client/connections.ts';
 import type { Conditions } from '../tables/conditions.ts';
 import { firstWithin } from '../tables/memory-rows.ts';
 import type { Layout } from './layout.ts';
 import {
   doubledBytes,
   type MappedStatements,
+  type RunMapped,
   requireTags,
   whereInTime,
   whereScopePrefix,
@@ -16,7 +17,7 @@ import {
 import type { Reading } from './row-reading.ts';
 
 export interface SearchOptions {
-  readonly db: Database;
+  readonly run: RunMapped;
   readonly layout: Layout;
   readonly reading: Reading;
   readonly statements: MappedStatements;
@@ -30,7 +31,7 @@ export interface SearchOptions {
  * number of rows of other users), all rows are compared.
  */
 export function createVectorSearch(options: SearchOptions) {
-  const { db, layout, reading, statements, large_user_rows } = options;
+  const { run, layout, reading, statements, large_user_rows } = options;
   // Users who recently had too many rows for an exact search. An evicted one costs one exact attempt, never a result.
   const large = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
   const { exact, bounded, indexed } = createSearchStatements(layout, reading, statements);
@@ -44,10 +45,7 @@ export function createVectorSearch(options: SearchOptions) {
   return async (query: SearchQuery, call: Call): Promise<SearchHit[]> => {
     requireTags(layout, query.tags);
     const wanted = { query, vector: toUnit(query.vector) };
-    const all = async () => {
-      const { statement, values } = exact(wanted);
-      return toHits(await db.query(statement, values, call));
-    };
+    const all = async () => toHits(await run(exact(wanted), call));
     // Without iterative scans an index finds almost nothing for most users.
     if (!index?.iterative) return all();
 
@@ -55,13 +53,11 @@ export function createVectorSearch(options: SearchOptions) {
     const { scope, tags, within, since, until } = query;
     const filtered = tags.length > 0 || within !== null || [scope, since, until].some((filter) => filter !== undefined);
     if (filtered || !large.has(query.user_id)) {
-      const { statement, values } = bounded(wanted, large_user_rows);
-      const rows = await db.query(statement, values, call);
+      const rows = await run(bounded(wanted, large_user_rows), call);
       if (rows[0]?.many !== true) return toHits(rows.filter(({ id }) => id !== null));
       if (!filtered) large.set(query.user_id, true);
     }
-    const { statement, values } = indexed(wanted);
-    const hits = toHits(await db.query(statement, values, call, INDEX_SETTINGS[index.method]));
+    const hits = toHits(await run(indexed(wanted), call, INDEX_SETTINGS[index.method]));
     const records = hits.map(({ memory }) => memory);
     const isFull = hits.length >= query.limit || countWithin(records, query.max_bytes) < hits.length;
     return isFull ? hits : all();
@@ -108,8 +104,7 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
     const distance = column.distance(where.bind(column.encode(vector)));
     const rows = `${reading.columns}, ${distance} as distance, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
     const near = (more: string) => `select ${rows} from ${from} where ${where} and ${column.comparable} ${more}`;
-    const prepared = prepare(write({ where, distance, near }), where);
-    return { ...prepared, statement: { ...prepared.statement, heavy: true } };
+    return prepare('heavy', write({ where, distance, near }), where);
   };
   const best = (where: Conditions, of: string, query: SearchQuery) => {
     const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.bind(query.limit)}`;

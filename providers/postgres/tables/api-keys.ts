@@ -13,26 +13,30 @@ const COLUMNS = [
 /** The API keys in their table. Closing the store leaves `db` open. */
 export function createKeyStore({ db, names }: { db: Database; names: Names }): Omit<KeyStore, 'close'> {
   const table = names.apiKeys;
-  const find = statement(`select ${COLUMNS} from ${table} where id = $1`);
-  const exists = statement(`select exists (select from ${table}) as present`);
+  const find = statement('small', `select ${COLUMNS} from ${table} where id = $1`);
+  const exists = statement('small', `select exists (select from ${table}) as present`);
   // Keys are never deleted, so the id of one is a position.
   const list = statement(
+    'heavy',
     `select ${COLUMNS} from ${table}
      where $1::text is null or (created_at, id) < (select created_at, id from ${table} where id = $1)
      order by created_at desc, id desc limit $2::int`,
   );
   const create = statement(
+    'small',
     `insert into ${table} (id, name, hash, users, grants, untrusted, created_at, expires_at)
      values ($1, $2, $3, $4::text[], $5::text[], $6, now(), $7::timestamptz) on conflict do nothing returning ${COLUMNS}`,
   );
   // If a text is the id of one key and the name of another, the id wins.
   const revoke = statement(
+    'small',
     `update ${table} set revoked_at = coalesce(revoked_at, now())
      where id = coalesce((select id from ${table} where id = $1), (select id from ${table} where name = $1))
      returning ${COLUMNS}`,
   );
   // Replicas update the same keys at the same time; locking the rows in one order prevents deadlocks.
   const touch = statement(
+    'small',
     `with used as (select id from ${table} where id = any($1::text[]) order by id for update)
      update ${table} set last_used_at = greatest(last_used_at, $2::timestamptz) from used where ${table}.id = used.id`,
   );

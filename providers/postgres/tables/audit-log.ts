@@ -33,6 +33,7 @@ export const changeEntryValues = ({ caller, requestId }: Call): readonly unknown
 export const createAuditLog = (names: Names, run: Run): AuditLog => ({
   async record(entries, call) {
     await run(
+      'small',
       `insert into ${names.auditLog} (bucket, node, xid, left_scopes, ${COLUMNS.join(', ')})
        select bucket, node, case when node is not null then pg_current_xact_id() end, left_scopes::text[], ${COLUMNS.join(', ')} from unnest($1::int2[], $2::int2[], $3::text[], $4::timestamptz[],
          ${COLUMNS.slice(1).map((_, i) => `$${i + 5}::text[]`)}) as e (bucket, node, left_scopes, ${COLUMNS.join(', ')})`,
@@ -57,6 +58,7 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
     }
     whereWithin(where, { within });
     const rows = await run(
+      'heavy',
       `select date_part('epoch', timestamp) * 1000 as milliseconds, seq::float8 as seq, ${COLUMNS.slice(1).join(', ')}
        from ${names.auditLog} l where ${where} order by l.timestamp desc, l.seq desc limit ${where.bind(limit)}`,
       where.values,
@@ -87,6 +89,7 @@ export async function hideUser(names: Names, run: Run, user_id: string, call: Ca
     const where = conditions(shardOf(names, user_id));
     const mine = `${names.auditLog} where ${inShard(names)} and user_id = ${where.bind(user_id)}`;
     const rows = await run(
+      'heavy',
       `with mine as materialized (select seq, node, scope, left_scopes from ${mine} and action <> 'erase'),
          told as (select scope, max(seq) as seq from (select seq, unnest(left_scopes) as scope from ${mine} and action = 'erase') as e group by scope),
          named as (select seq, scope from mine where node is not null union all select seq, unnest(left_scopes) from mine),
@@ -115,7 +118,7 @@ async function writeErase(
   const changed = `select ${bind(storedBucket(names, user_id))}::int2 as bucket, ${bind(user_id)}::text as user_id, null::text as id,
     null::text as scope, ${bind(toTextArray(left))}::text[] as left_scopes`;
   const entry = insertChangeEntry(names, bind, { action: 'erase', left: 'left_scopes' }, call);
-  await run(`with changed as (${changed}) ${entry}`, values, call);
+  await run('small', `with changed as (${changed}) ${entry}`, values, call);
 }
 
 /** Replaces the user in the entries up to this one, and returns their number. */
@@ -134,7 +137,7 @@ async function hideUntil(
         where ${shard} and user_id = ${user} and action <> 'erase' and seq <= ${where.bind(last)}::int8 limit ${BATCH})) returning 1)
     select count(*)::float8 as count from hidden`;
   for (let all = 0; ; ) {
-    const [row] = await run(text, where.values, call);
+    const [row] = await run('heavy', text, where.values, call);
     all += row?.count as number;
     if ((row?.count as number) < BATCH) return all;
   }

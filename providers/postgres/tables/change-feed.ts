@@ -91,6 +91,7 @@ export function createChangeFeed(
 
   const readHeads = async (call: Call): Promise<{ nodes: Map<number, Head>; base: string }> => {
     const rows = await run(
+      'small',
       `select h.*, s.log_origin, s.log_base::text as base,
          (select xid::text from ${logStarts} l where l.node = h.node) as deleted
        from (${heads}) as h, ${store} s order by h.node`,
@@ -101,6 +102,7 @@ export function createChangeFeed(
     // The sequence of a copy goes on above its entries, whose ids are those of another server.
     if (first.origin !== first.log_origin) {
       await run(
+        'small',
         `update ${store} set log_origin = $1,
            log_base = case when log_origin is null then 0 else coalesce((select max(seq) from ${auditLog}), 0) end
          where log_origin is distinct from $1`,
@@ -144,7 +146,7 @@ export function createChangeFeed(
       );
       return merge(parts, start, { limit, write, origin: (all[0] as Head).origin });
     },
-    changesHeld: async (call) => (await run(heldSeconds(names), [], call))[0]?.seconds as number,
+    changesHeld: async (call) => (await run('small', heldSeconds(names), [], call))[0]?.seconds as number,
   };
 }
 
@@ -192,6 +194,7 @@ async function readPart(
       ? 'null::text[]'
       : `array(select scope from unnest(left_scopes) with ordinality as l (scope, place) where ${scoped} order by place limit 1)`;
   const rows = await run(
+    'heavy',
     `with scanned as materialized (
        select xid, seq, timestamp, app, action, outcome, user_id, memory_id, scope, left_scopes
        from ${names.auditLog} where ${where} ${order} limit ${bind(scan)}),

@@ -5,10 +5,10 @@ import type { Names } from './names.ts';
 
 /** What embedding costs, in its table. */
 export const createUsageStore = (names: Names, run: Run): UsageStore => ({
-  add: async (rows, call) => void (await run(addText(names), valuesOf(rows), call)),
+  add: async (rows, call) => void (await run('small', addText(names), valuesOf(rows), call)),
   read: async ({ since, until, after, limit }, call) => {
     const values = [since, until, limit, after?.day ?? null, after?.app ?? '', after?.model ?? ''];
-    return (await run(readText(names), values, call)) as unknown as EmbeddingUsage[];
+    return (await run('heavy', readText(names), values, call)) as unknown as EmbeddingUsage[];
   },
 });
 

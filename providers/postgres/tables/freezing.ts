@@ -28,9 +28,10 @@ export function createFreezing(names: Names, run: Run): Freezing {
   const begin = `set local lock_timeout = ${LOCK_MS}; ${distributed ? 'set local citus.enable_unsafe_triggers = on;' : ''}`;
   // Before the transaction has an id, so that those of all changes that it waits for are lower.
   const lock = `lock table ${memories} in share row exclusive mode;`;
-  const current = async (call: Call) => toFreeze((await run(freezeText(names), [], call))[0]);
+  const current = async (call: Call) => toFreeze((await run('small', freezeText(names), [], call))[0]);
   // Citus takes the text of a statement about triggers as it is, so that it has to be alone.
-  const change = (settings: string, text: string, call: Call) => run(text, [], call, `${begin} ${settings}`);
+  const change = (settings: string, text: string, call: Call) =>
+    run({ weight: 'small', settings: `${begin} ${settings}` }, text, [], call);
   return {
     current,
     async freeze({ by }, call) {

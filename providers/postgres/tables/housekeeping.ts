@@ -49,14 +49,14 @@ export function startHousekeeping({
   let timer: NodeJS.Timeout | undefined;
 
   const shards = (table: string, where: string, values: readonly unknown[]) =>
-    shardsWith(names, { table, where, values }, (text, values) => run(text, values, call));
+    shardsWith(names, { table, where, values }, (text, values) => run('heavy', text, values, call));
   const deleteExpired = async (table: string, column: string, compared: '<=' | '>', time: string) => {
     for (const shard of await shards(table, `${column} ${compared} $1`, [time])) {
       const { bind, values } = conditions(shard);
       const text = `delete from ${table} where ${inShards(names)} and ctid = any(array(
           select ctid from ${table} where ${inShards(names)} and ${column} ${compared} ${bind(time)}
           order by ${column} limit ${BATCH} ${skipLocked(names)})) returning 1`;
-      while (!stop.signal.aborted && (await run(text, values, call)).length > 0);
+      while (!stop.signal.aborted && (await run('heavy', text, values, call)).length > 0);
     }
   };
   /** Each memory has its audit entry, of no app. */
@@ -69,13 +69,15 @@ export function startHousekeeping({
             order by valid_to limit ${BATCH} ${skipLocked(names)}))
           returning bucket, id, user_id, scope`;
         const entry = audit ? `, entry as (${insertChangeEntry(names, bind, { action: 'delete' }, call)})` : '';
-        deleted = (await run(`with changed as (${changed})${entry} select 1 from changed`, values, call)).length;
+        deleted = (await run('heavy', `with changed as (${changed})${entry} select 1 from changed`, values, call))
+          .length;
       }
     }
   };
   /** Notes the last changes that will be deleted, so that no reader of the feed misses them unaware. */
   const endChanges = (time: string) =>
     run(
+      'heavy',
       `insert into ${names.logStarts} as l (node, xid)
        select distinct on (node) node, xid from ${names.auditLog} where timestamp <= $1 and node is not null order by node, xid desc
        on conflict (node) do update set xid = greatest(l.xid, excluded.xid)`,
@@ -92,7 +94,7 @@ export function startHousekeeping({
       await deleteExpired(names.versions, 'replaced_at', '<=', daysAgo(versions.retention_days));
     if (purge_expired_days !== undefined) await purge(daysAgo(purge_expired_days));
     if (!stop.signal.aborted)
-      await run(`delete from ${names.embeddingUsage} where day < $1::date`, [daysAgo(USAGE_DAYS)], call);
+      await run('heavy', `delete from ${names.embeddingUsage} where day < $1::date`, [daysAgo(USAGE_DAYS)], call);
     const [after, until] = keyPeriod();
     await deleteExpired(names.onceKeys, 'created_at', '<=', after);
     await deleteExpired(names.onceKeys, 'created_at', '>', until);

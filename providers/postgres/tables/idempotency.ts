@@ -82,6 +82,7 @@ export const createKeyUse =
   async (key: IdempotencyKey, call: Call): Promise<KeyUse | undefined> => {
     const values = [key.caller, key.key, ERASED + keyed(names, key.key)];
     const rows = await run(
+      'small',
       `select fingerprint, memory_id as id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status, added
        from ${names.onceKeys} where caller = $1 and key in ($2, $3)${names.distributed ? ' and bucket = $4' : ''}`,
       names.distributed ? [...values, keyBucket(names, key)] : values,
@@ -110,12 +111,14 @@ export const createKeyErasure = (names: Names, run: Run) => ({
   async erase(user_id: string, call: Call): Promise<number> {
     // What an earlier erase has left of the same key: expired, or used again by a request that the erase did not see.
     await run(
+      'heavy',
       `delete from ${names.onceKeys} e using ${names.onceKeys} k where $1 = any(k.users)
          and e.bucket = k.bucket and e.caller = k.caller and e.key = $2::text || md5($3::text || k.key)`,
       [user_id, ERASED, salt(names)],
       call,
     );
     const rows = await run(
+      'heavy',
       `update ${names.onceKeys} set key = $2::text || md5($3::text || key), fingerprint = $4, memory_id = '', embedding_model = null,
          added = null, users = '{}' where $1 = any(users) returning 1`,
       [user_id, ERASED, salt(names), ERASED_USE.fingerprint],
@@ -125,6 +128,7 @@ export const createKeyErasure = (names: Names, run: Run) => ({
   },
   async count(user_id: string, call: Call): Promise<number> {
     const [row] = await run(
+      'heavy',
       `select count(*)::float8 as count from ${names.onceKeys} where $1 = any(users)`,
       [user_id],
       call,

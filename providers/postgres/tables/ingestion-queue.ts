@@ -13,17 +13,19 @@ const LEASE_SECONDS = 20;
 
 /** `lease`: seconds until a claim expires. It is renewed in the background. */
 export function createQueue(names: Names, run: Run, lease = LEASE_SECONDS): Omit<IngestionQueue, 'deferred'> {
-  const send = (text: string, ...values: unknown[]) => run(text, values, CALL);
+  const send = (text: string, ...values: unknown[]) => run('small', text, values, CALL);
   return {
     async claim() {
       const token = randomUUID();
       const due = { table: names.ingestion, where: DUE };
-      const shards = await shardsWith(names, due, (text, values) => run(text, values, CALL));
+      const shards = await shardsWith(names, due, (text, values) => run('heavy', text, values, CALL));
       // Several gateways rarely choose the same one.
       const shard = shards[Math.floor(Math.random() * shards.length)];
       const buckets = shard ? [shard] : [];
       const claimed =
-        shards.length > 0 ? await run(claimText(names), [token, lease, ...buckets], CALL, CUSTOM_PLAN) : [];
+        shards.length > 0
+          ? await run({ weight: 'small', settings: CUSTOM_PLAN }, claimText(names), [token, lease, ...buckets], CALL)
+          : [];
       // Rows without a content have their vector already.
       const rows = claimed.filter(({ content }) => content !== null) as unknown as QueuedMemory[];
       // If renewing fails for long, another gateway embeds the memories a second time, which is harmless.
@@ -54,12 +56,12 @@ export function createQueue(names: Names, run: Run, lease = LEASE_SECONDS): Omit
         },
       };
     },
-    clearFailed: async () => void (await send(clearFailedText(names))),
+    clearFailed: async () => void (await run('heavy', clearFailedText(names), [], CALL)),
   };
 }
 
 export async function backlogOf(names: Names, run: Run, call: Call): Promise<Backlog> {
-  const rows = await run(countText(names), [], call);
+  const rows = await run('heavy', countText(names), [], call);
   const counts = Object.fromEntries(rows.map((row) => [row.status, row.memories]));
   return { queued: 0, indexing: 0, failed: 0, ...counts };
 }

@@ -14,7 +14,7 @@ import {
   type VectorsQuery,
   type VersionOptions,
 } from '#provider';
-import { type Query, rememberStatements, type Statement } from '../client/connections.ts';
+import { type Query, queriesOf, rememberStatements, type Statement, type Weight } from '../client/connections.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
 import { changeEntryValues, insertChangeEntry } from './audit-log.ts';
 import {
@@ -91,7 +91,7 @@ export function createStatements(
   versions?: VersionOptions,
   statement = rememberStatements(),
 ) {
-  const query = (text: string, values: readonly unknown[]): Query => ({ statement: statement(text), values });
+  const query = queriesOf(statement);
   const columns = columnsOf(names);
   const listColumns = columnsOf(names, queueStatusOfMany(names));
   /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
@@ -118,14 +118,14 @@ export function createStatements(
     const isLast = columns === '1';
     // Citus takes no insert at the top that reads what another part has inserted into its table.
     const isShort = !audited && !after && isLast && !(names.distributed && first);
-    if (isShort) return query(`${first ? `with ${first}` : ''} ${text} returning 1`, values);
+    if (isShort) return query('small', `${first ? `with ${first}` : ''} ${text} returning 1`, values);
     // Citus returns no functions of the columns that an update changes.
     const parts = [first, `changed as (${text} returning bucket, ${row})`, after];
     const changed = `with ${parts.filter((part) => part !== undefined).join(', ')}`;
-    if (!audited) return query(`${changed} select ${columns} from changed`, values);
+    if (!audited) return query('small', `${changed} select ${columns} from changed`, values);
     const entry = insertChangeEntry(names, bind, { action, left }, call);
-    if (isLast) return query(`${changed} ${entry} returning 1`, values);
-    return query(`${changed}, entry as (${entry}) select ${columns} from changed`, values);
+    if (isLast) return query('small', `${changed} ${entry} returning 1`, values);
+    return query('small', `${changed}, entry as (${entry}) select ${columns} from changed`, values);
   };
 
   return {
@@ -177,8 +177,7 @@ export function createStatements(
 
     select(ref: Located): Query {
       const where = one(ref);
-      const { statement, values } = query(`select ${columns} from ${names.memories} where ${where}`, where.values);
-      return { statement: { light: true, ...statement }, values };
+      return query('light', `select ${columns} from ${names.memories} where ${where}`, where.values);
     },
 
     /** The vectors of records that have one, as text. */
@@ -189,7 +188,8 @@ export function createStatements(
       where.and(`user_id = ${where.bind(user_id)}`);
       whereWithin(where, visible);
       where.and(`${names.embedding} is not null`);
-      return query(`select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`, where.values);
+      const text = `select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`;
+      return query('small', text, where.values);
     },
 
     /**
@@ -215,6 +215,7 @@ export function createStatements(
         where ${inShard(names)} and user_id = ${user} and ${filter}
           and (scope, source ->> 'app', source ->> 'ref') is not distinct from (of_scope, of_app, of_ref)`;
       return query(
+        'heavy',
         `with anchors as materialized (
            select id as anchor, created_at as anchor_at, ${CONVERSATION} as place,
              scope as of_scope, source ->> 'app' as of_app, source ->> 'ref' as of_ref
@@ -260,13 +261,12 @@ export function createStatements(
     list(wanted: ListQuery, { large = false, within }: { large?: boolean; within?: 'bytes' } = {}): Query {
       const where = conditions(shardOf(names, wanted.user_id));
       const max = where.bind(within ? wanted.max_bytes : Math.floor(wanted.max_bytes / wanted.limit));
-      const filtered = wanted.scope !== undefined || wanted.tags.length > 0;
-      const { first, from } = large && filtered ? listOfLargeUser(names, where, wanted) : listOf(names, where, wanted);
-      if (!within) return query(`${first} select ${shortColumns} ${from}`, where.values);
+      const { first, from } =
+        large && isFiltered(wanted) ? listOfLargeUser(names, where, wanted) : listOf(names, where, wanted);
+      if (!within) return query(weightOf(wanted), `${first} select ${shortColumns} ${from}`, where.values);
       const order = 'created_at desc, id desc';
       const rows = firstWithin(`select m.*, ${BYTES} as bytes ${from}`, order, max);
-      const page = query(`${first} select ${listColumns} from ${rows} as m order by ${order}`, where.values);
-      return { ...page, statement: { ...page.statement, heavy: true } };
+      return query('heavy', `${first} select ${listColumns} from ${rows} as m order by ${order}`, where.values);
     },
   };
 }
@@ -358,6 +358,12 @@ function listOfLargeUser(names: Names, where: Conditions, wanted: ListQuery): Li
     from: `from page join ${names.memories} m on m.id = listed and ${inShard(names, 'm.')} order by m.created_at desc, m.id desc`,
   };
 }
+
+const isFiltered = ({ scope, tags }: ListQuery): boolean => scope !== undefined || tags.length > 0;
+
+/** Of a list that filters, few memories may match: it may read all that the user has before its page is full. */
+const weightOf = (wanted: ListQuery): Weight =>
+  isFiltered(wanted) || wanted.within !== null || wanted.written || wanted.outside ? 'heavy' : 'small';
 
 /** Whether the index on user and scope leads to the scopes that match. */
 const hasLiteralScope = ({ scope }: ListQuery): boolean => typeof scope === 'string' && literalPrefix(scope) !== '';

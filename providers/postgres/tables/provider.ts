@@ -22,7 +22,7 @@ import {
   unchangedEntry,
   weights,
 } from '#provider';
-import { type Database, type Query, type Row, type Run, rememberStatements } from '../client/connections.ts';
+import { type Database, type Query, type Row, type Run, rememberStatements, runOn } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
@@ -63,7 +63,7 @@ export async function openTables(
   const statement = rememberStatements();
   const statements = createStatements(names, audit !== undefined, versions, statement);
   const send = (query: Query, call: Call) => db.query(query.statement, query.values, call);
-  const run: Run = (text, values, call, settings) => db.query(statement(text), values, call, settings);
+  const run = runOn(db, statement);
   const threshold = iterativeScan ? options.large_user_rows : Number.POSITIVE_INFINITY;
   const readReplica = replica && openReadReplica({ primary: db, replica, log });
   // The replica must show what the list of large users says.
@@ -171,7 +171,7 @@ export async function openTables(
     embeddingUsage: createUsageStore(names, run),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
-    ping: async (call) => void (await run('select 1', [], call)),
+    ping: async (call) => void (await run('small', 'select 1', [], call)),
     stats: db.stats,
     ...(ingestion && { ingestion, backlog: (call) => backlogOf(names, run, call) }),
     async close() {
@@ -229,7 +229,7 @@ function createById(names: Names, run: Run, send: (query: Query, call: Call) => 
     const named = bucketIn(ref.id);
     const rows = named === undefined ? [] : await send(statement({ ...ref, bucket: named }), call);
     if (rows.length > 0) return rows;
-    const [found] = await run(`select bucket from ${names.memories} where id = $1`, [ref.id], call);
+    const [found] = await run('small', `select bucket from ${names.memories} where id = $1`, [ref.id], call);
     if (!found || found.bucket === named) return [];
     return send(statement({ ...ref, bucket: found.bucket as number }), call);
   };

@@ -40,8 +40,8 @@ const toPosition = (lsn: string | undefined): Position | undefined => {
   return high === undefined ? undefined : (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
 };
 
-const WRITTEN = statement('select pg_current_wal_insert_lsn()::text as lsn');
-const REPLAYED = statement('select pg_is_in_recovery() as standby, pg_last_wal_replay_lsn()::text as lsn');
+const WRITTEN = statement('small', 'select pg_current_wal_insert_lsn()::text as lsn');
+const REPLAYED = statement('small', 'select pg_is_in_recovery() as standby, pg_last_wal_replay_lsn()::text as lsn');
 
 /**
  * Sends reads to a streaming replica of the primary. The replica is asked every second how far it is, and used while it answers.

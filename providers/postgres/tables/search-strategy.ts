@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { backgroundCall, Call, type Log, type RankingOptions, type SearchQuery } from '#provider';
-import type { Database, Row, Run, Statement } from '../client/connections.ts';
+import type { Database, Row, rememberStatements, Weight } from '../client/connections.ts';
 import { conditions, inShard, part, shardOf, storedBucket, whereUser, whereWithin } from './conditions.ts';
 import type { Names } from './names.ts';
 import {
@@ -19,20 +19,22 @@ import {
 export interface SearchOptions {
   readonly db: Database;
   readonly names: Names;
-  /** `rememberStatements`. */
-  readonly statement: (text: string) => Statement;
+  readonly statement: ReturnType<typeof rememberStatements>;
   readonly ranking: RankingOptions;
   readonly largeUsers: LargeUsers;
 }
+
+/** Runs a heavy statement, as all of a search are. */
+type HeavyRun = (text: string, values: readonly unknown[], call: Call, settings?: string) => Promise<Row[]>;
 
 /** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
 export function createTableSearch({ db, names, statement, ranking, largeUsers }: SearchOptions) {
   const toStatement = searchStatements(names, ranking);
   // The workers of Citus get them too.
   const propagated = names.distributed ? `set local citus.propagate_set_commands = 'local'; ` : '';
-  const run: Run = (text, values, call, settings) =>
-    db.query({ heavy: true, ...statement(text) }, values, call, settings && propagated + settings);
-  const runLarge: Run = (text, values, call) => run(text, values, call, LARGE_USER_SETTINGS);
+  const run: HeavyRun = (text, values, call, settings) =>
+    db.query(statement('heavy', text), values, call, settings && propagated + settings);
+  const runLarge: HeavyRun = (text, values, call) => run(text, values, call, LARGE_USER_SETTINGS);
   const rarityOf = createRarity(names, runLarge);
   const countMatching = createMatchCount(names, runLarge);
 
@@ -72,7 +74,7 @@ const FEW_MATCHES = 2_000;
 const MAX_KEY_CHARACTERS = 4 * 1024 * 1024;
 
 /** How many memories match the filters of a search, at most `limit`. Counted once a minute. */
-function createMatchCount(names: Names, run: Run) {
+function createMatchCount(names: Names, run: HeavyRun) {
   const kept = new LRUCache<string, number>({
     ttl: FRESH_MS,
     maxSize: MAX_KEY_CHARACTERS,
@@ -119,7 +121,7 @@ const MAX_TERMS_OF_USER = 10_000;
  * Counts how rare the terms of a query are for a large user. Each grant has its own counts, over the memories it allows:
  * otherwise scores would reveal the terms of hidden memories.
  */
-export function createRarity(names: Names, run: Run, now = Date.now) {
+export function createRarity(names: Names, run: HeavyRun, now = Date.now) {
   const kept = new LRUCache<string, Counted>({
     max: MAX_CACHED,
     maxSize: MAX_CACHED_TERMS,
@@ -207,8 +209,7 @@ export interface LargeUsers {
 export interface LargeUsersOptions {
   readonly db: Database;
   readonly names: Names;
-  /** `rememberStatements`. */
-  readonly statement: (text: string) => Statement;
+  readonly statement: ReturnType<typeof rememberStatements>;
   /** Memories that a user may have before the indexes are used. */
   readonly threshold: number;
   readonly log: Log;
@@ -258,19 +259,20 @@ export async function openLargeUsers({
   let users = new Set<string>();
   let indexed = 0;
 
-  const run = (text: string, values: readonly unknown[] = []) => db.query(statement(text), values, call);
+  const run = (weight: Weight, text: string, values: readonly unknown[] = []) =>
+    db.query(statement(weight, text), values, call);
   const refresh = async () => {
-    const rows = await run(`select user_id from ${names.largeUsers} where ready`);
+    const rows = await run('small', `select user_id from ${names.largeUsers} where ready`);
     await beforeUse(call);
     users = new Set(rows.map((row) => row.user_id as string));
-    const [index] = await run(indexSize(names));
+    const [index] = await run('small', indexSize(names));
     indexed = Number(index?.rows ?? 0);
   };
   const move = async (userId: string) => {
     // Every insert reads this table. The lock waits for inserts in progress; later ones see the user here and flag their
     // row. So once the existing rows are flagged, all are.
     await db.query(
-      statement(`insert into ${names.largeUsers} (bucket, user_id) values ($1, $2) on conflict do nothing`),
+      statement('small', `insert into ${names.largeUsers} (bucket, user_id) values ($1, $2) on conflict do nothing`),
       [storedBucket(names, userId), userId],
       call,
       `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,
@@ -279,8 +281,8 @@ export async function openLargeUsers({
     const isUser = `${inShard(names)} and user_id = ${bind(userId)}`;
     const flag = `update ${names.memories} set large = true where ${inShard(names)} and id in (
         select id from ${names.memories} where ${isUser} and not large limit ${BATCH}) returning 1`;
-    while ((await run(flag, values)).length > 0);
-    await run(`update ${names.largeUsers} set ready = true where ${isUser}`, values);
+    while ((await run('heavy', flag, values)).length > 0);
+    await run('small', `update ${names.largeUsers} set ready = true where ${isUser}`, values);
     await beforeUse(call);
     users.add(userId);
   };

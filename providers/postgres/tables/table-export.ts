@@ -47,6 +47,7 @@ const VERSION_COLUMNS = { ...OF_VERSION, replaced_at: 'timestamptz' };
 /** What is stored already, by id. */
 const storedOf = async (names: Names, run: Run, ids: readonly string[], call: Call) => {
   const rows = await run(
+    'small',
     `select id, user_id, scope, bucket, version from ${names.memories} where id = any($1::text[])`,
     [ids],
     call,
@@ -78,6 +79,7 @@ export function createExport(
     if (since !== undefined) where.and(`updated_at >= ${where.bind(since)}::timestamptz`);
     const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
     const rows = await run(
+      'heavy',
       `select ${columnsOf(names, queueStatus(names, inShards(names)))}, version, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
        from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,
       where.values,
@@ -105,6 +107,7 @@ export function createExport(
         count(*) over (partition by bucket, id)::int4 as kept from ${names.versions} v where ${where}`;
     const all = `select *, sum(bytes) over (order by id, version desc) as total from (${own}) as sized where own - bytes <= ${max}`;
     const rows = await run(
+      'heavy',
       `select ${columnsOf(names, 'null')}, version, kept, total > ${max} as beyond from (${all}) as summed where total - bytes <= ${max}
        order by id, version desc`,
       where.values,
@@ -135,7 +138,7 @@ export function createExport(
     async export({ after = '', ...query }: ExportQuery, call): Promise<ExportPart> {
       const { ids, user_id } = query;
       if (ids && names.distributed) return readIds(after, ids, query, call);
-      shards ??= allShards(names, (text, values) => run(text, values, call));
+      shards ??= allShards(names, (text, values) => run('small', text, values, call));
       const { shard, id, next } = placeIn(
         user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
         after,
@@ -238,7 +241,7 @@ export function createImport(
     };
     const left = replace ? '(select left_scopes from moved where moved.id = changed.id)' : undefined;
     const entry = audited ? insertChangeEntry(names, bind, { action: 'import', left }, call) : '';
-    return (await run(storing(bound, entry), values, call)).map(({ id }) => id as string);
+    return (await run('small', storing(bound, entry), values, call)).map(({ id }) => id as string);
   };
 
   return {

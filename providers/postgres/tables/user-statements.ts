@@ -47,7 +47,7 @@ export function createUserVerbs(
        select user_id from named where user_id is not null limit $2`;
     // Of every shard, which cannot step: each reads the index entries of its first users.
     const fromShards = `select user_id from ${names.memories} where user_id ${first} $1 group by bucket, user_id order by user_id limit $2`;
-    const rows = await run(names.distributed ? fromShards : stepping, [start, limit], call);
+    const rows = await run('heavy', names.distributed ? fromShards : stepping, [start, limit], call);
     return rows.map(({ user_id }) => user_id as string);
   };
 
@@ -67,6 +67,7 @@ export function createUserVerbs(
       where.and(`user_id = any(${where.bind(toTextArray(wanted))}::text[])`);
       whereWithin(where, visible);
       const rows = await run(
+        'heavy',
         `select user_id, count(*)::float8 as count, ${milliseconds('max(updated_at)')} as last_write
          from ${names.memories} where ${where} group by user_id`,
         where.values,
@@ -95,6 +96,7 @@ export function createUserVerbs(
         from (select date_trunc(per, created_at at time zone 'UTC') as value, count(*) from mine, span group by value
           order by value desc limit ${MAX_PERIODS}) as counts)`;
       const [row] = await run(
+        'heavy',
         `with mine as materialized (select scope, tags, created_at, updated_at from ${names.memories} where ${where}),
            span as (select case when max(created_at) - min(created_at) <= interval '${MAX_DAYS} days' then 'day' else 'month' end as per from mine)
          select count(*)::float8 as count, ${milliseconds('min(created_at)')} as oldest, ${milliseconds('max(created_at)')} as newest,
@@ -130,12 +132,17 @@ export function createUserVerbs(
         const entry = audit
           ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
           : '';
-        const [row] = await run(`with ${doomed}, ${deleted}${entry} select * from counted`, where.values, call);
+        const [row] = await run(
+          'heavy',
+          `with ${doomed}, ${deleted}${entry} select * from counted`,
+          where.values,
+          call,
+        );
         for (const kind of ROWS) removed[kind] += row?.[kind] as number;
         if ((row?.memories as number) < BATCH) break;
       }
       const usage = `delete from ${names.userUsage} where bucket = $1::int2 and user_id = $2 returning 1`;
-      const usage_counts = (await run(usage, [storedBucket(names, user_id), user_id], call)).length;
+      const usage_counts = (await run('small', usage, [storedBucket(names, user_id), user_id], call)).length;
       const idempotency_keys = await keys.erase(user_id, call);
       if (audit?.erased_users !== 'hash') return { ...removed, usage_counts, idempotency_keys };
       return { ...removed, usage_counts, idempotency_keys, audit_entries: await hideUser(names, run, user_id, call) };
@@ -146,6 +153,7 @@ export function createUserVerbs(
       const mine = `${inShard(names)} and user_id = ${where.bind(user_id)}`;
       const [[row], idempotency_keys] = await Promise.all([
         run(
+          'heavy',
           `with mine as (select id, ${names.embedding} is not null as has_vector from ${names.memories} where ${mine})
            ${countRows('mine')}, (select count(*)::float8 from ${names.auditLog} where ${mine}) as audit_entries,
              (select count(*)::float8 from ${names.userUsage} where ${mine}) as usage_counts,

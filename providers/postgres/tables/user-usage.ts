@@ -79,12 +79,14 @@ export function createUsage(names: Names, run: Run, since: string) {
       // Those who find it marked count together: nothing is added meanwhile.
       const ifCounted = 'case when known.counted_at is null then 0 else 1 end';
       const [marked] = await run(
+        'small',
         `${mark(names, 'values ($1::int2, $2, $3::date, null::timestamptz)', ifCounted)} returning mark`,
         [bucket, user_id, utcDay()],
         call,
       );
       // A statement of its own: it must see all that was committed before the row was marked.
       const [row] = await run(
+        'heavy',
         `update ${names.userUsage} u set memories = c.memories, bytes = c.bytes, counted_at = $5::timestamptz,
          day = case when ${ofDay('$4')} then day else $4::date end, adds_per_day = case when ${ofDay('$4')} then adds_per_day else 0 end
        from (select count(*) as memories, coalesce(sum(octet_length(content)), 0)::int8 as bytes,
@@ -105,6 +107,7 @@ export function createUsage(names: Names, run: Run, since: string) {
       const user = where.bind(user_id);
       const today = where.bind(utcDay());
       const [row] = await run(
+        'heavy',
         `select count(*)::float8 as memories, coalesce(sum(octet_length(content)), 0)::float8 as bytes,
            coalesce((select adds_per_day from ${names.userUsage} where ${inShard(names)} and user_id = ${user} and ${ofDay(today)}), 0)::float8 as adds_per_day
          from ${names.memories} where ${inShard(names)} and user_id = ${user}`,

@@ -7,7 +7,7 @@ import {
   type VersionStore,
   type WrittenQuery,
 } from '#provider';
-import type { Query, Row, Run, Statement } from '../client/connections.ts';
+import type { Query, Row, Run, rememberStatements } from '../client/connections.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import {
   type Conditions,
@@ -46,7 +46,7 @@ interface Options {
   readonly run: Run;
   readonly model: string | null;
   readonly audited: boolean;
-  statement(text: string): Statement;
+  readonly statement: ReturnType<typeof rememberStatements>;
   /** Runs a statement about one memory. */
   byId(ref: Ref, call: Call, query: (ref: Located) => Query): Promise<Row[]>;
 }
@@ -71,7 +71,7 @@ export function createVersions(names: Names, { run, model, audited, statement, b
         const text = `with found as (${found}) select * from found
            union all select ${columnsOf(names, 'null')}, version, false from ${page} as v where exists (select from found)
            order by current desc, version desc`;
-        return { statement: statement(text), values: where.values };
+        return { statement: statement('small', text), values: where.values };
       });
       if (!current) return undefined;
       return {
@@ -91,7 +91,7 @@ export function createVersions(names: Names, { run, model, audited, statement, b
           ? `, entry as (${insertChangeEntry(names, where.bind, { action: 'purge', changed: false }, call)})`
           : '';
         const text = `with ${changed}, ${purged}${entry} select (select count(*) from purged)::float8 as purged from changed`;
-        return { statement: statement(text), values: where.values };
+        return { statement: statement('small', text), values: where.values };
       });
       return row && (row.purged as number);
     },
@@ -103,6 +103,7 @@ export function createVersions(names: Names, { run, model, audited, statement, b
       if (after !== undefined) where.and(`m.id > ${where.bind(after)}`);
       const matches = matching(where, wanted);
       const rows = await run(
+        'heavy',
         `select id from ${memories} m where ${where} and (${matches('m')} or exists (
            select from ${versions} v where v.id = m.id and ${sameBucket(names, 'v', 'm')} and ${matches('v')}))
          order by id limit ${where.bind(limit)}`,

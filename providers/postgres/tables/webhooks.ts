@@ -5,18 +5,21 @@ import type { Names } from './names.ts';
 /** The webhooks in their table. A webhook is one JSON value, of which the statements read only the state. */
 export function createWebhookStore({ db, names }: { db: Database; names: Names }): WebhookStore {
   const table = names.webhooks;
-  const list = statement(`select data from ${table} order by data ->> 'created_at', id`);
-  const find = statement(`select data from ${table} where id = $1`);
+  const list = statement('small', `select data from ${table} order by data ->> 'created_at', id`);
+  const find = statement('small', `select data from ${table} where id = $1`);
   const create = statement(
+    'small',
     `insert into ${table} (id, data) select $1, $2::jsonb where (select count(*) from ${table}) < $3::int returning 1`,
   );
   const change = statement(
+    'small',
     `update ${table} set data = data || $2::jsonb, holder = null, lease = null, held_until = null where id = $1 returning data`,
   );
-  const remove = statement(`delete from ${table} where id = $1 returning 1`);
+  const remove = statement('small', `delete from ${table} where id = $1 returning 1`);
   // A lease is renewed when half of it is over, so that most rounds only read.
   const until = `now() + $2::float8 * interval '1 s'`;
   const claim = statement(
+    'small',
     `with mine as (
        update ${table} set holder = $1, held_until = ${until},
          lease = case when holder = $1 and held_until > now() then lease else gen_random_uuid() end
@@ -28,8 +31,12 @@ export function createWebhookStore({ db, names }: { db: Database; names: Names }
      select lease, data from ${table}
      where data ->> 'state' = 'active' and holder = $1 and held_until > now() and id not in (select id from mine)`,
   );
-  const save = statement(`update ${table} set data = data || $3::jsonb where id = $1 and lease = $2::uuid returning 1`);
+  const save = statement(
+    'small',
+    `update ${table} set data = data || $3::jsonb where id = $1 and lease = $2::uuid returning 1`,
+  );
   const release = statement(
+    'small',
     `update ${table} set holder = null, lease = null, held_until = null where holder = $1 returning 1`,
   );
   return {
