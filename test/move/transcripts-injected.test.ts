@@ -97,8 +97,8 @@ describe('[Decision 43] a file that is not read is named', () => {
     ['of another agent', 'claude-code', 'p/s1.jsonl', [meta(), userMessage('fix the door')]],
     ['of another agent', 'gemini', 'chats/session-1.jsonl', [meta(), userMessage('fix the door')]],
   ])('%s: %s', async (_, format, path, content) => {
-    const { said, summary } = await read(format, { [path]: content });
-    expect([said, summary.left_out.files]).toEqual([[], 1]);
+    const { said, summary, left_out } = await read(format, { [path]: content });
+    expect({ said, left_out }).toEqual({ said: [], left_out: { files: 1 } });
     expect(summary.not_read).toEqual([expect.stringMatching(new RegExp(`${path}$`))]);
   });
 
