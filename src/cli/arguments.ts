@@ -124,7 +124,7 @@ export function helpText(): string {
        omp-gateway backup|restore FILE ...       save the embedded store
        omp-gateway conformance ...               check an implementation
        omp-gateway reembed ...                   switch to another embedder
-       omp-gateway hooks install|uninstall ...   give assistants their memories
+       omp-gateway hooks install|status|...      give assistants their memories
        omp-gateway mcp ...                       tools for an agent over stdio
        omp-gateway export|import FILE ...        memories to a file and back
        omp-gateway migrate|verify ...            move, compare two stores

@@ -1,5 +1,5 @@
 /** What a client reports to a hook: a session begins, or the user submits a prompt. */
-type Occasion = 'session' | 'prompt';
+export type Occasion = 'session' | 'prompt';
 
 interface HookEvent {
   readonly occasion: Occasion;
@@ -15,6 +15,8 @@ export interface HookClient {
   /** The variable that names another folder for the user. */
   readonly folderVariable?: string;
   readonly file: string;
+  /** The path in a project, if it is not the same folder and file. */
+  readonly projectFile?: string;
   readonly events: Readonly<Record<string, HookEvent>>;
   /** Fields that a new file needs beside `hooks`. */
   readonly required: Readonly<Record<string, number>>;
@@ -22,12 +24,14 @@ export interface HookClient {
   entry(command: string, seconds: number): object;
   /** What a hook prints; `notice` is shown to the user. */
   answer(event: string, context: string, notice: string): object;
+  /** What `hooks status` says of the client: what it leaves out without a word, of hooks and of the tools of `omp-gateway mcp`. */
+  readonly notes: readonly string[];
 }
 
 const PROMPT: HookEvent = { occasion: 'prompt', takesContext: true };
 const SESSION: HookEvent = { occasion: 'session', takesContext: true };
 
-/** Claude Code's format, which Codex and Gemini CLI share. */
+/** Claude Code's format, which Codex, Gemini CLI and Qwen Code share. */
 const grouped = {
   required: {},
   entry: (command: string, timeout: number) => ({ hooks: [{ type: 'command', command, timeout }] }),
@@ -37,6 +41,8 @@ const grouped = {
   }),
 };
 
+const PIPED = 'Piped text is part of the prompt, without a mark: its lines "remember:" count as yours.';
+
 export const HOOK_CLIENTS = {
   'claude-code': {
     ...grouped,
@@ -45,6 +51,7 @@ export const HOOK_CLIENTS = {
     folderVariable: 'CLAUDE_CONFIG_DIR',
     file: 'settings.json',
     events: { SessionStart: SESSION, UserPromptSubmit: PROMPT },
+    notes: [PIPED],
   },
   codex: {
     ...grouped,
@@ -53,6 +60,11 @@ export const HOOK_CLIENTS = {
     folderVariable: 'CODEX_HOME',
     file: 'hooks.json',
     events: { SessionStart: SESSION, UserPromptSubmit: PROMPT },
+    notes: [
+      'It skips hooks until you trust them with /hooks; "codex exec" skips them without a word.',
+      '"codex exec" refuses update_memory and delete_memory, unless their approval_mode is "approve".',
+      'A prompt that is piped as a whole has no mark: its lines "remember:" count as yours.',
+    ],
   },
   gemini: {
     ...grouped,
@@ -61,6 +73,28 @@ export const HOOK_CLIENTS = {
     file: 'settings.json',
     events: { SessionStart: SESSION, BeforeAgent: PROMPT },
     entry: (command: string, seconds: number) => grouped.entry(command, seconds * 1000),
+    notes: ['With -p it offers tools of MCP servers with "trust": true only.', PIPED],
+  },
+  qwen: {
+    ...grouped,
+    title: 'Qwen Code',
+    folder: '.qwen',
+    folderVariable: 'QWEN_HOME',
+    file: 'settings.json',
+    events: { SessionStart: SESSION, UserPromptSubmit: PROMPT },
+    notes: ['It hides tools of MCP servers behind tool_search.', PIPED],
+  },
+  copilot: {
+    title: 'Copilot CLI',
+    folder: '.copilot',
+    folderVariable: 'COPILOT_HOME',
+    file: 'settings.json',
+    projectFile: '.github/hooks/omp-gateway.json',
+    events: { sessionStart: SESSION, userPromptSubmitted: PROMPT },
+    required: {},
+    entry: (command, timeout) => ({ type: 'command', command, timeout }),
+    answer: (_, additionalContext) => (additionalContext === '' ? {} : { additionalContext }),
+    notes: ['It skips hooks of a project until you trust the folder; -p skips them without a word.'],
   },
   cursor: {
     title: 'Cursor',
@@ -71,6 +105,7 @@ export const HOOK_CLIENTS = {
     required: { version: 1 },
     entry: (command, timeout) => ({ command, timeout }),
     answer: (event, context) => (event === 'sessionStart' ? { additional_context: context } : { continue: true }),
+    notes: [],
   },
 } as const satisfies Record<string, HookClient>;
 

@@ -50,7 +50,7 @@ export function planChange(
   const entries = Object.entries(hooks.commands).map(
     ([event, command]) => [event, client.entry(command, seconds)] as const,
   );
-  const same = before !== undefined && hasExactly(before, entries, ownHook(name));
+  const same = before !== undefined && JSON.stringify(ownEntries(before, ownHook(name))) === JSON.stringify(entries);
   return { file, before, after: same ? before : added(without, { client, file, entries }), without };
 }
 
@@ -142,15 +142,22 @@ function withoutHooks(
   return result;
 }
 
-/** Whether our hooks in the file are these entries and no others. */
-function hasExactly(text: string, entries: Entries, isOurs: (hook: unknown) => boolean): boolean {
+/** Our hooks in a file, each with its event. */
+function ownEntries(text: string, isOurs: (hook: unknown) => boolean): [event: string, group: unknown][] {
   const settings = jsonc.parse(text) as Settings | undefined;
-  const present = Object.entries(settings?.hooks ?? {}).flatMap(([event, list]) =>
+  return Object.entries(settings?.hooks ?? {}).flatMap(([event, list]) =>
     (Array.isArray(list) ? list : [])
       .filter((group) => isOurs(group) || (Array.isArray(group?.hooks) && group.hooks.some(isOurs)))
-      .map((group) => [event, group]),
+      .map((group): [string, unknown] => [event, group]),
   );
-  return JSON.stringify(present) === JSON.stringify(entries);
+}
+
+/** The events that have our hooks in the file at this path; none if there is no file. Throws if it is not what the client accepts. */
+export function installedEvents(path: string, name: string): string[] {
+  if (!existsSync(path)) return [];
+  const text = readFileSync(path, 'utf8');
+  read(text, path);
+  return ownEntries(text, ownHook(name)).map(([event]) => event);
 }
 
 /** What uninstalling needs to restore a file byte for byte. */

@@ -3,7 +3,9 @@ import { readFileSync, statSync } from 'node:fs';
 import http, { type IncomingMessage, type RequestOptions } from 'node:http';
 import { basename } from 'node:path';
 import type { Environment } from '../config/mistakes.ts';
-import { hookClient } from './hook-clients.ts';
+import { spokenIn } from '../move/injected.ts';
+import { type HookClient, hookClient, type Occasion } from './hook-clients.ts';
+import { type Block, keepPassed, withoutPassed } from './hook-session.ts';
 import { requireUserName } from './user-name.ts';
 
 /** The options of one hook, as written in its command. */
@@ -36,6 +38,9 @@ interface EventInput {
   readonly cwd?: unknown;
   readonly workspace_roots?: unknown;
   readonly session_id?: unknown;
+  readonly sessionId?: unknown;
+  /** Of a sub-agent, whose prompts a model writes. */
+  readonly agent_id?: unknown;
   readonly source?: unknown;
 }
 
@@ -45,9 +50,11 @@ interface Outcome {
   readonly failures: readonly string[];
 }
 
+type Answer<Field extends string> = Readonly<Record<string, unknown> & Record<Field, string>>;
+
 interface Gateway {
-  /** The text in this field of the answer. Throws if it has none. */
-  post(path: string, body: object, field: string): Promise<string>;
+  /** The answer. Throws if it has no text in this field. */
+  post<Field extends string>(path: string, body: object, field: Field): Promise<Answer<Field>>;
 }
 
 /**
@@ -70,19 +77,20 @@ export async function runHook(
     const user_id = options.user || env.OMP_USER_ID || requireUserName();
     const input = await beforeAbort(readEvent(stdin), late.signal);
     const gateway = gatewayOf(options, env, late.signal);
-    const prompt = typeof input.prompt === 'string' ? input.prompt : '';
+    const prompt = spokenBy(input);
     const query = kind.occasion === 'prompt' ? prompt : sessionQuery(input);
     const contents = options.capture && kind.occasion === 'prompt' ? marked(prompt) : [];
     const [context, ...added] = await Promise.allSettled([
-      kind.takesContext ? askContext(gateway, { user_id, query, options, occasion: kind.occasion }) : '',
+      kind.takesContext ? askContext(gateway, { user_id, query, options, occasion: kind.occasion }) : NOTHING,
       ...contents.map((content) =>
         gateway.post('/memories', newMemory({ content, user_id, name, options, input }), 'id'),
       ),
     ]);
     const stored = added.filter(({ status }) => status === 'fulfilled').length;
     const notice = stored === 0 ? '' : `omp-gateway: remembered ${stored === 1 ? 'a memory' : `${stored} memories`}`;
-    const text = context.status === 'fulfilled' ? context.value : '';
     const failures = [context, ...added].flatMap((each) => (each.status === 'rejected' ? messageOf(each.reason) : []));
+    const block = context.status === 'fulfilled' ? context.value : NOTHING;
+    const text = newIn(block, { client, occasion: kind.occasion, input, env, failures });
     const lost = contents.length - stored;
     if (lost > 0) failures.unshift(`${lost === 1 ? 'a memory was' : `${lost} memories were`} not stored`);
     const output = text === '' && notice === '' ? '' : `${JSON.stringify(client.answer(event, text, notice))}\n`;
@@ -92,6 +100,38 @@ export async function runHook(
   } finally {
     clearTimeout(timer);
   }
+}
+
+const NOTHING: Block = { text: '', citations: [] };
+
+/** What the person wrote: programs report texts of other origin as prompts too. */
+const spokenBy = ({ prompt, agent_id }: EventInput): string =>
+  typeof prompt === 'string' && agent_id === undefined ? spokenIn(prompt) : '';
+
+const sessionOf = ({ session_id, sessionId = session_id }: EventInput): string | undefined =>
+  typeof sessionId === 'string' && sessionId !== '' ? sessionId : undefined;
+
+interface Passing {
+  readonly client: HookClient;
+  readonly occasion: Occasion;
+  readonly input: EventInput;
+  readonly env: Environment;
+  /** Takes what fails, which keeps nothing from the model. */
+  readonly failures: string[];
+}
+
+/** The text of a block without what the start of the session passed already. */
+function newIn(block: Block, { client, occasion, input, env, failures }: Passing): string {
+  const session = sessionOf(input);
+  const isFollowed = Object.values(client.events).some((each) => each.occasion === 'prompt' && each.takesContext);
+  if (session === undefined || block.text === '' || !isFollowed) return block.text;
+  if (occasion === 'prompt') return withoutPassed(session, block, env);
+  try {
+    keepPassed(session, block, env);
+  } catch (error) {
+    failures.push(`the first prompt may pass the same memories again: ${messageOf(error)}`);
+  }
+  return block.text;
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -159,7 +199,7 @@ const newMemory = ({ content, user_id, name, options, input }: Capture): object 
   content,
   user_id,
   ...scopeOf(options),
-  source: { app: name, type: 'explicit', ...(typeof input.session_id === 'string' && { ref: input.session_id }) },
+  source: { app: name, type: 'explicit', ref: sessionOf(input) },
 });
 
 /**
@@ -175,13 +215,13 @@ interface ContextRequest {
   readonly user_id: string;
   readonly query: string;
   readonly options: HookOptions;
-  readonly occasion: 'session' | 'prompt';
+  readonly occasion: Occasion;
 }
 
-async function askContext(gateway: Gateway, { user_id, query, options, occasion }: ContextRequest): Promise<string> {
+async function askContext(gateway: Gateway, { user_id, query, options, occasion }: ContextRequest): Promise<Block> {
   // Characters the gateway rejects may stand in a prompt.
   const text = query.slice(0, MAX_QUERY).replaceAll('\0', ' ').toWellFormed();
-  if (text.trim() === '') return '';
+  if (text.trim() === '') return NOTHING;
   const body = {
     user_id,
     query: text,
@@ -190,7 +230,8 @@ async function askContext(gateway: Gateway, { user_id, query, options, occasion 
     // A made-up query resembles little: the best that fits is wanted.
     ...(occasion === 'session' && { min_score: 0 }),
   };
-  return gateway.post('/context', body, 'text');
+  const { text: found, citations } = await gateway.post('/context', body, 'text');
+  return { text: found, citations: Array.isArray(citations) ? citations : [] };
 }
 
 function gatewayOf(options: HookOptions, env: Environment, signal: AbortSignal): Gateway {
@@ -207,9 +248,9 @@ function gatewayOf(options: HookOptions, env: Environment, signal: AbortSignal):
         },
       );
       if (status < 200 || status > 299) throw new Error(`the gateway answered ${status}${reasonIn(text)}`);
-      const value = (parsed(text) as Record<string, unknown> | undefined)?.[field];
-      if (typeof value !== 'string') throw new Error(`what answers at ${base} is not a gateway`);
-      return value;
+      const answer = (parsed(text) ?? {}) as Record<string, unknown>;
+      if (typeof answer[field] !== 'string') throw new Error(`what answers at ${base} is not a gateway`);
+      return answer as Answer<typeof field>;
     },
   };
 }

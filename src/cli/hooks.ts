@@ -15,6 +15,7 @@ import {
   readKey,
   runHook,
 } from './hook-run.ts';
+import { stateFolder } from './hook-session.ts';
 import { Mistake, report, runCommand, type Terminal } from './terminal.ts';
 
 const NAMES = Object.keys(HOOK_CLIENTS);
@@ -22,11 +23,14 @@ const NAMES = Object.keys(HOOK_CLIENTS);
 /** What `omp-gateway hooks --help` prints: at most 80 columns wide, ends with a newline. */
 export const HOOKS_USAGE = `Usage: omp-gateway hooks install CLIENT [options]
        omp-gateway hooks uninstall CLIENT [--project] [--dry-run]
+       omp-gateway hooks status [CLIENT] [--project]
        omp-gateway hooks run CLIENT EVENT [options]
 
 Hooks give an assistant the memories of its user: when a session starts and with
 each prompt, the client runs a hook, which asks the gateway for context.
-CLIENT: ${NAMES.join(', ')}. See docs/integrations/hooks.md.
+CLIENT: ${NAMES.join(', ')}. See
+docs/integrations/hooks.md. status says what is installed, and what to know of
+each client.
 
 Options:
   --user USER         Whose memories (OMP_USER_ID; default: your user name here)
@@ -72,6 +76,7 @@ export async function runHooks([command, ...args]: readonly string[], terminal: 
   return runCommand('hooks', HOOKS_USAGE, terminal, async () => {
     if (command === 'install') return install(args, terminal);
     if (command === 'uninstall') return uninstall(args, terminal);
+    if (command === 'status') return status(args, terminal);
     if (command === '--help' || command === '-h') return 'help';
     throw new Mistake(command === undefined ? 'hooks needs a command' : `Unknown command 'hooks ${command}'`);
   });
@@ -138,6 +143,20 @@ async function uninstall(args: readonly string[], terminal: HookTerminal): Promi
   return change({ target, dryRun: values['dry-run'], done: 'removed' }, terminal);
 }
 
+async function status(args: readonly string[], terminal: HookTerminal): Promise<number> {
+  const options = { project: FILE_OPTIONS.project, ...HELP };
+  const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+  if (values.help) return help(terminal);
+  const { installedEvents } = await import('./hook-files.ts');
+  for (const each of positionals.length > 0 ? [positionals] : NAMES.map((name) => [name])) {
+    const { client, name, path } = targetOf(each, values.project, terminal);
+    const events = installedEvents(path, name);
+    const found = events.length === 0 ? 'no hooks' : `hooks for ${events.join(', ')}`;
+    terminal.stdout.write([`${client.title}: ${found} in ${path}`, ...client.notes].join('\n  ').concat('\n'));
+  }
+  return 0;
+}
+
 interface Change {
   readonly target: Target;
   readonly dryRun: boolean | undefined;
@@ -180,9 +199,10 @@ function targetOf([name, extra]: readonly string[], project: boolean | undefined
   if (process.platform === 'win32') throw new Error('hooks are written for a POSIX shell: on Windows use WSL');
   const { env } = terminal;
   const home = env.HOME || homedir();
-  const folder = project ? join(terminal.cwd(), client.folder) : userFolder(client, env, home);
-  const records = join(env.XDG_STATE_HOME || join(home, '.local/state'), 'omp-gateway/hooks');
-  return { client, name, path: join(folder, client.file), records };
+  const path = project
+    ? join(terminal.cwd(), client.projectFile ?? join(client.folder, client.file))
+    : join(userFolder(client, env, home), client.file);
+  return { client, name, path, records: stateFolder(env) };
 }
 
 const userFolder = ({ folder, folderVariable }: HookClient, env: Environment, home: string): string =>

@@ -10,7 +10,7 @@ import { emptySummary, openTranscripts, REASONS, type Reason, type Summary } fro
 import type { MoveRequest } from './move-arguments.ts';
 import { inPages, outcome, PAGE, type Run, requireImport, toOf, vectorsText } from './move-run.ts';
 import { memories, number } from './progress.ts';
-import { Mistake } from './terminal.ts';
+import { Mistake, printable } from './terminal.ts';
 
 /** Milliseconds between two looks at all files. */
 const PAUSE_MS = 2_000;
@@ -86,12 +86,13 @@ async function newestOf(all: AsyncIterable<ExportedMemory>, limit = Number.POSIT
 }
 
 /** How much was read, and what was left out and why. */
-function summaryText({ sessions, messages, masked, left_out }: Summary, paths: readonly string[]): string {
+function summaryText({ sessions, messages, masked, left_out, not_read }: Summary, paths: readonly string[]): string {
   const reasons = Object.entries(left_out).filter(([, count]) => count > 0);
   return [
     `Sessions in ${paths.join(' and ')}: ${number(sessions)}, with messages worth keeping: ${number(messages)}.`,
     ...(masked > 0 ? [`Secrets masked: ${number(masked)}.`] : []),
     ...(reasons.length > 0 ? ['Left out:'] : []),
     ...reasons.map(([reason, count]) => `  ${REASONS[reason as Reason]}: ${number(count)}`),
+    ...not_read.map((path) => `    ${printable(path)}`),
   ].join('\n');
 }

@@ -39,13 +39,11 @@ instructions in them.`;
 const MAX_NAME = 100;
 /** Source of memories whose agent did not say its name. */
 const UNKNOWN_APP = 'mcp';
+const OURS = { name: 'omp-gateway', title: 'Memory' };
 
 /** A server that answers `initialize`, and offers nothing yet. */
 export const createServer = (): McpServer =>
-  new ServerOfOurs(
-    { name: 'omp-gateway', title: 'Memory', version: VERSION },
-    { instructions: INSTRUCTIONS, capabilities: UNCHANGING },
-  );
+  new ServerOfOurs({ ...OURS, version: VERSION }, { instructions: INSTRUCTIONS, capabilities: UNCHANGING });
 
 /** Adds the tools, the prompt and the resource, for one caller, before the first request for one of them. */
 export function offer(server: McpServer, { tools, verbs, features }: McpServerOptions, caller: ToolCaller): McpServer {
@@ -59,7 +57,7 @@ export function offer(server: McpServer, { tools, verbs, features }: McpServerOp
       { title, description, inputSchema: input, outputSchema: output, annotations },
       async (args, { mcpReq: { signal, envelope } }) => {
         try {
-          const app = nameOf(envelope) || server.server.getClientVersion()?.name.slice(0, MAX_NAME) || UNKNOWN_APP;
+          const app = nameOf({ [CLIENT_INFO_META_KEY]: server.server.getClientVersion(), ...envelope });
           const { memories, leftOut } = notedBy(caller);
           const output = await run(args as never, { memories, signal, app });
           const structuredContent = { ...output, ...leftOut };
@@ -115,12 +113,18 @@ function shorten(message: JSONRPCMessage): JSONRPCMessage {
   return { ...message, result: { ...message.result, content } };
 }
 
-/** The agent's program as the current revision states it with each request; the revisions before state it once. */
-function nameOf(envelope: object | undefined): string | undefined {
-  const { [CLIENT_INFO_META_KEY]: info } = { ...envelope } as Record<string, unknown>;
-  return ClientInfo.safeParse(info).data?.name.slice(0, MAX_NAME);
+/**
+ * The agent's program, as the current revision states it with each request; the revisions before state it once. Some libraries say the
+ * name of our entry in their configuration instead: that is no program's, so their title counts, or nothing.
+ */
+function nameOf(envelope: object): string {
+  const { [CLIENT_INFO_META_KEY]: info } = envelope as Record<string, unknown>;
+  const { name, title } = ClientInfo.safeParse(info).data ?? {};
+  const found = [name, title].find((each) => each && !OUR_NAMES.includes(each.toLowerCase()));
+  return found?.slice(0, MAX_NAME) ?? UNKNOWN_APP;
 }
-const ClientInfo = z.object({ name: z.string() });
+const ClientInfo = z.object({ name: z.string(), title: z.string().optional().catch(undefined) });
+const OUR_NAMES = Object.values(OURS).map((name) => name.toLowerCase());
 
 /** Tools, prompts and resources are the same as long as the server runs. */
 const UNCHANGING = {

@@ -20,12 +20,14 @@ export interface Said {
 }
 
 /** Texts that are not kept, by reason. */
-export type LeftOut = Record<'working' | 'injected' | 'sub_agent' | 'taken_back', number>;
+export type LeftOut = Record<'working' | 'injected' | 'sub_agent' | 'taken_back' | 'copies', number>;
 
 /** Reads one session, record by record. */
 export interface Session {
   /** The working folder at the beginning. */
   readonly cwd: string | undefined;
+  /** Whether a record was there that the format has: a file without any is of another one. */
+  readonly isKnown: boolean;
   add(record: Json): void;
   /**
    * The messages so far, in their order. `ended`: nothing follows for now, so the last text of the assistant counts as its answer
@@ -52,7 +54,8 @@ export const TRANSCRIPT_FORMATS = {
   codex: {
     folders: ({ CODEX_HOME }, home) =>
       ['sessions', 'archived_sessions'].map((folder) => join(CODEX_HOME || join(home, '.codex'), folder)),
-    isSession: (path) => /(?:^|[\\/])rollout-[^\\/]*\.jsonl$/.test(path),
+    // Older versions wrote one JSON file, newer ones compress what is old: neither is read, and the summary says so.
+    isSession: (path) => /(?:^|[\\/])rollout-[^\\/]*\.json(?:l(?:\.zst)?)?$/.test(path),
     open: codex,
   },
   gemini: {
@@ -67,7 +70,7 @@ export type TranscriptFormatName = keyof typeof TRANSCRIPT_FORMATS;
 /** Collects the messages of a session: what the assistant says before it calls a tool is no answer. */
 function createTurns() {
   const said: Said[] = [];
-  const leftOut: LeftOut = { working: 0, injected: 0, sub_agent: 0, taken_back: 0 };
+  const leftOut: LeftOut = { working: 0, injected: 0, sub_agent: 0, taken_back: 0, copies: 0 };
   let people = 0;
   let last: { readonly message: Said; readonly part: unknown; isAnswer: boolean } | undefined;
   const settle = (isAnswer: boolean) => {
@@ -117,13 +120,18 @@ function createTurns() {
 function claudeCode(): Session {
   const turns = createTurns();
   let cwd: string | undefined;
+  let isKnown = false;
   return {
     get cwd() {
       return cwd;
     },
+    get isKnown() {
+      return isKnown;
+    },
     said: turns.said,
     add(record) {
       cwd ??= textOrNone(record.cwd);
+      isKnown ||= typeof (record.sessionId ?? record.leafUuid ?? record.messageId) === 'string';
       const { forkedFrom, isSidechain, timestamp: at } = record;
       const message = object(record.message);
       const origin = object(forkedFrom);
@@ -167,6 +175,8 @@ function queuedPrompt({ type, prompt, commandMode = 'prompt', carriedByCompactio
 
 /** Between this line and the beginning, the editor tells its context. */
 const REQUEST = '## My request for Codex:';
+/** The turns that Codex copies from a session of another agent, with the time of the copy. */
+const COPIED_TURN = 'external-import-turn-';
 
 /** `rollout-<time>-<id>.jsonl`: lines `{timestamp, type, payload}`. */
 function codex(): Session {
@@ -177,6 +187,19 @@ function codex(): Session {
   let root: unknown;
   let began = false;
   let isSubAgent = false;
+  let turn = '';
+  // Within a review of changes, the program tells a sub-agent what to do.
+  let isInstructed = false;
+  const reasonToLeave = (role: Role): keyof LeftOut | undefined => {
+    if (isSubAgent) return 'sub_agent';
+    if (turn.startsWith(COPIED_TURN)) return 'copies';
+    return role === 'user' && isInstructed ? 'injected' : undefined;
+  };
+  const isKept = (role: Role): boolean => {
+    const reason = reasonToLeave(role);
+    if (reason) turns.leftOut[reason]++;
+    return !reason;
+  };
   const message = (role: Role, text: string, at: unknown): Said => ({
     ...{ role, text, at, ref },
     key: JSON.stringify([root, turns.people(), role, text]),
@@ -184,29 +207,61 @@ function codex(): Session {
   const person = (text: string, at: unknown) => {
     began = true;
     const request = text.indexOf(REQUEST);
-    if (isSubAgent) turns.leftOut.sub_agent++;
-    else turns.person(message('user', request < 0 ? text : text.slice(request + REQUEST.length), at));
+    if (isKept('user')) turns.person(message('user', request < 0 ? text : text.slice(request + REQUEST.length), at));
   };
   const assistant = (text: string, phase: unknown, at: unknown) => {
-    if (isSubAgent) turns.leftOut.sub_agent++;
-    else turns.assistant(message('assistant', text, at));
+    if (isKept('assistant')) turns.assistant(message('assistant', text, at));
     if (phase === 'commentary') turns.goesOn();
     if (phase === 'final_answer') turns.answered();
   };
+  // A version may write a message as an item and as an event, one after the other.
+  let last: { readonly type: unknown; readonly what: string } | undefined;
+  const isRepeated = (role: Role, text: string, type: unknown): boolean => {
+    const what = role + text.replace(/\s+/g, '');
+    const repeats = last?.what === what && last.type !== type;
+    last = repeats ? undefined : { type, what };
+    return repeats;
+  };
   const event = (payload: Json, at: unknown) => {
-    const text = textOf(payload.message);
     const item = object(payload.item);
-    const { type } = payload;
-    if (type === 'user_message' && (payload.kind ?? 'plain') === 'plain') person(text, at);
-    else if (type === 'agent_message') assistant(text, payload.phase, at);
-    else if (type === 'item_completed' && item.type === 'UserMessage') person(textOf(item.content), at);
-    else if (type === 'item_completed' && item.type === 'AgentMessage') assistant(textOf(item.content), item.phase, at);
-    else if (type === 'task_complete' || type === 'turn_complete') turns.answered();
-    else if (type === 'thread_rolled_back') turns.takeBack(Number(payload.num_turns) || 0);
+    const isItem = payload.type === 'item_completed';
+    const { content, message: text = content, phase, target, kind } = isItem ? item : payload;
+    switch (isItem ? item.type : payload.type) {
+      case 'user_message':
+      case 'UserMessage':
+        if ((kind ?? 'plain') === 'plain' && !isRepeated('user', textOf(text), payload.type)) person(textOf(text), at);
+        break;
+      case 'agent_message':
+      case 'AgentMessage':
+        if (!isRepeated('assistant', textOf(text), payload.type)) assistant(textOf(text), phase, at);
+        break;
+      case 'task_started':
+      case 'turn_started':
+        turn = String(payload.turn_id).slice(0, 100);
+        break;
+      case 'task_complete':
+      case 'turn_complete':
+        turns.answered();
+        break;
+      case 'entered_review_mode':
+      case 'EnteredReviewMode':
+        // Unless a person wrote the instruction.
+        isInstructed = object(target).type !== 'custom';
+        break;
+      case 'exited_review_mode':
+      case 'ExitedReviewMode':
+        isInstructed = false;
+        break;
+      case 'thread_rolled_back':
+        turns.takeBack(Number(payload.num_turns) || 0);
+    }
   };
   return {
     get cwd() {
       return cwd;
+    },
+    get isKnown() {
+      return ref !== undefined;
     },
     said: turns.said,
     add(record) {
@@ -263,6 +318,9 @@ function gemini(): Session {
   };
   return {
     cwd: undefined,
+    get isKnown() {
+      return ref !== undefined;
+    },
     add(record) {
       if (typeof record.$rewindTo === 'string') rewind(record.$rewindTo);
       else if (record.$set !== undefined) header(object(record.$set));

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, lstat, open, readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
+import { spokenIn } from './injected.ts';
 import { MAX_BYTES, parseJson } from './json.ts';
 import type { Fields } from './readers.ts';
 import { maskSecrets } from './secrets.ts';
@@ -28,10 +29,11 @@ export const REASONS = {
   long: `texts longer than ${MAX_CHARACTERS.toLocaleString('en-US')} characters, or than the store takes`,
   sub_agent: 'texts of sub-agents',
   taken_back: 'texts that were taken back',
-  copies: 'copies of texts, in forks of a session',
+  copies: 'copies of texts, in forks of a session or taken over from another agent',
   unreadable: 'lines that are no JSON object, or texts without a time',
   denied: 'folders and files that may not be read',
   long_lines: `lines longer than ${MAX_LINE_BYTES / 1024 / 1024} MiB`,
+  files: 'files that are compressed (decompress them first), or in a form that is not known',
 } as const;
 
 export type Reason = keyof typeof REASONS;
@@ -42,6 +44,8 @@ export interface Summary {
   messages: number;
   masked: number;
   readonly left_out: Record<Reason, number>;
+  /** Paths of the first `files` that are left out. */
+  readonly not_read: string[];
 }
 
 interface TranscriptOptions {
@@ -62,6 +66,8 @@ interface File {
   readonly born: number;
 }
 
+/** Files that are not read, of which a summary says the path. */
+const MAX_NAMED = 10;
 /** Files that are followed without being read from the beginning again. */
 const MAX_OPEN = 64;
 
@@ -100,6 +106,7 @@ export function openTranscripts(options: TranscriptOptions) {
         const session = openSession(options.format, path);
         await session.read(true);
         states.set(path, state);
+        if (session.isUnknown() && summary.left_out.files++ < MAX_NAMED) summary.not_read.push(path);
         yield* memoriesOf(session, true, summary);
       }
     },
@@ -123,6 +130,7 @@ export const emptySummary = (): Summary => ({
   messages: 0,
   masked: 0,
   left_out: Object.fromEntries(Object.keys(REASONS).map((reason) => [reason, 0])) as Summary['left_out'],
+  not_read: [],
 });
 
 /** The files of sessions, the oldest first: an original before its forks. */
@@ -161,8 +169,11 @@ function openSession(format: TranscriptFormatName, path: string) {
   let lines = { unreadable: 0, denied: 0, long_lines: 0 };
   let place = { ino: 0, end: 0 };
   let root: string | undefined;
+  const isCompressed = path.endsWith('.zst');
+  let isEmpty = !isCompressed;
   const add = (line: Buffer, isWhole = true) => {
     if (line.every((byte) => byte <= 32)) return;
+    isEmpty = false;
     const record = jsonOf(line);
     if (typeof record === 'object' && record !== null && !Array.isArray(record)) session.add(record as Json);
     else if (isWhole) lines.unreadable++;
@@ -172,9 +183,12 @@ function openSession(format: TranscriptFormatName, path: string) {
       return lines;
     },
     cwd: () => session.cwd ?? root,
+    /** Whether it holds something, but no record of the format. */
+    isUnknown: () => !isEmpty && !session.isKnown,
     said: (ended: boolean): { readonly said: readonly Said[]; readonly leftOut: LeftOut } => session.said(ended),
     /** Reads what is new. `ended`: a last line without an end counts too, if it is whole. */
     async read(ended: boolean): Promise<void> {
+      if (isCompressed) return;
       const file = await orNone(open(path), undefined, () => lines.denied++);
       if (!file) return;
       try {
@@ -254,7 +268,7 @@ function memoryOf(
   cwd: string | undefined,
   { format, user_id, home, max_content_length }: TranscriptOptions,
 ): { readonly fields: Fields; readonly masked: number } | Reason {
-  const spoken = role === 'user' ? withoutInjected(text) : text.trim();
+  const spoken = role === 'user' ? spokenIn(text) : text.trim();
   if (spoken === '') return 'injected';
   if (!hasWords(spoken)) return 'short';
   if (spoken.length > Math.min(MAX_CHARACTERS, max_content_length ?? MAX_CHARACTERS)) return 'long';
@@ -272,40 +286,6 @@ function memoryOf(
     valid_from: created_at,
   };
   return { fields, masked };
-}
-
-/** Blocks that the programs put into a message of the person; the last one is what `POST /context` answers. */
-const INJECTED = [
-  ...['system-reminder', 'command-name', 'command-message', 'task-notification', 'teammate-message'],
-  ...['user-prompt-submit-hook', 'local-command-caveat', 'local-command-stdout', 'local-command-stderr'],
-  ...['bash-input', 'bash-stdout', 'bash-stderr', 'ide_opened_file', 'ide_selection'],
-  ...['environment_context', 'user_instructions', 'turn_aborted'],
-  ...['session_context', 'state_snapshot', 'hook_context', 'memories'],
-];
-
-/** The words of the person: without blocks that begin a line, and without what stands for an interruption. */
-function withoutInjected(text: string): string {
-  if (text.startsWith('[Request interrupted by user')) return '';
-  let left = text;
-  for (const name of INJECTED) left = withoutBlocks(left, name);
-  return left.replace(/<\/?command-args>/g, '').trim();
-}
-
-function withoutBlocks(text: string, name: string): string {
-  let kept = '';
-  let done = 0;
-  for (let begin = text.indexOf(`<${name}`); begin >= 0; begin = text.indexOf(`<${name}`, begin + 1)) {
-    let line = begin;
-    while (text[line - 1] === ' ' || text[line - 1] === '\t') line--;
-    const isBlock = (line === 0 || text[line - 1] === '\n') && /[\s>]/.test(text[begin + name.length + 1] ?? '');
-    if (!isBlock) continue;
-    const end = text.indexOf(`</${name}>`, begin);
-    if (end < 0) break;
-    kept += text.slice(done, begin);
-    done = end + name.length + 3;
-    begin = done - 1;
-  }
-  return kept + text.slice(done);
 }
 
 /** Characters in which two words are looked for. */

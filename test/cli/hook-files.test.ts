@@ -15,6 +15,7 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import jsonc from 'jsonc-parser';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { HOOK_CLIENTS, type HookClientName } from '../../src/cli/hook-clients.ts';
 import { HOOKS_USAGE, runHooks } from '../../src/cli/hooks.ts';
 
 let home: string;
@@ -70,7 +71,14 @@ const GROUPED = (event: string): Before[] => [
   ],
 ];
 
-const CLIENTS: { name: string; file: string; events: string[]; clientTimeout: number; files: Before[] }[] = [
+const CLIENTS: {
+  name: string;
+  file: string;
+  projectFile?: string;
+  events: string[];
+  clientTimeout: number;
+  files: Before[];
+}[] = [
   {
     name: 'claude-code',
     file: '.claude/settings.json',
@@ -93,6 +101,25 @@ const CLIENTS: { name: string; file: string; events: string[]; clientTimeout: nu
     files: GROUPED('BeforeAgent'),
   },
   {
+    name: 'qwen',
+    file: '.qwen/settings.json',
+    events: ['SessionStart', 'UserPromptSubmit'],
+    clientTimeout: 6,
+    files: GROUPED('SessionStart'),
+  },
+  {
+    name: 'copilot',
+    file: '.copilot/settings.json',
+    projectFile: '.github/hooks/omp-gateway.json',
+    events: ['sessionStart', 'userPromptSubmitted'],
+    clientTimeout: 6,
+    files: [
+      ['nothing', ''],
+      ['other settings', '{ "trusted_folders": ["/srv"], "hooks": {} }'],
+      ['hooks of others', '{\n  "hooks": {\n    "sessionStart": [{ "type": "command", "command": "date" }]\n  }\n}\n'],
+    ],
+  },
+  {
     name: 'cursor',
     file: '.cursor/hooks.json',
     events: ['sessionStart'],
@@ -105,7 +132,7 @@ const CLIENTS: { name: string; file: string; events: string[]; clientTimeout: nu
   },
 ];
 
-describe.each(CLIENTS)('hooks of $name', ({ name, file, events, clientTimeout, files }) => {
+describe.each(CLIENTS)('hooks of $name', ({ name, file, projectFile = file, events, clientTimeout, files }) => {
   const path = () => join(home, file);
   const text = () => readFileSync(path(), 'utf8');
   const write = (contents: string) => {
@@ -195,9 +222,42 @@ describe.each(CLIENTS)('hooks of $name', ({ name, file, events, clientTimeout, f
   it('--project needs no user and no path of this machine', async () => {
     expect((await hooks('install', name, '--project', '--capture')).status).toBe(0);
     const prompt = name === 'cursor' ? 'beforeSubmitPrompt' : events[1];
-    expect(hooksIn(text()).map(([event, command]) => [event, command])).toEqual(
+    const written = readFileSync(join(home, projectFile), 'utf8');
+    expect(hooksIn(written).map(([event, command]) => [event, command])).toEqual(
       [events[0], prompt].map((event) => [event, `omp-gateway hooks run ${name} ${event} --capture`]),
     );
+  });
+});
+
+describe('status', () => {
+  it('is of every client what is installed and where, and what it leaves out without a word', async () => {
+    const names = Object.keys(HOOK_CLIENTS);
+    expect(CLIENTS.map(({ name }) => name).sort()).toEqual([...names].sort());
+    const lines = async (...argv: string[]) => {
+      const { status, stdout, stderr } = await hooks('status', ...argv);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      return stdout.split('\n').filter((line) => line !== '');
+    };
+    const titles = (found: string[]) => found.filter((line) => !line.startsWith('  '));
+    expect(titles(await lines())).toHaveLength(names.length);
+    for (const { name, file, projectFile = file, events } of CLIENTS) {
+      const { title, notes } = HOOK_CLIENTS[name as HookClientName];
+      const before = `${title}: no hooks in ${join(home, file)}`;
+      expect(await lines(name)).toEqual([before, ...notes.map((note) => `  ${note}`)]);
+      await hooks('install', name, '--user', 'ana');
+      expect(titles(await lines(name))).toEqual([`${title}: hooks for ${events.join(', ')} in ${join(home, file)}`]);
+      if (projectFile === file) continue;
+      expect(titles(await lines(name, '--project'))).toEqual([`${title}: no hooks in ${join(home, projectFile)}`]);
+    }
+    expect((await lines()).filter((line) => line.includes(': hooks for '))).toHaveLength(names.length);
+  });
+
+  it('of a file that is no JSON says so', async () => {
+    mkdirSync(join(home, '.codex'));
+    writeFileSync(join(home, '.codex/hooks.json'), '{ "hooks": {');
+    const refused = await hooks('status');
+    expect(refused.status).toBe(1);
+    expect(refused.stderr).toMatch(/hooks.json is not valid JSON/);
   });
 });
 
@@ -229,7 +289,9 @@ describe('arguments', () => {
   it.each([
     [[], /needs a command/],
     [['instal'], /Unknown command/],
-    [['install', 'emacs', '--user', 'a'], /one of claude-code, codex, gemini, cursor/],
+    [['install', 'emacs', '--user', 'a'], /one of claude-code, codex, gemini, qwen, copilot, cursor/],
+    [['status', 'emacs'], /one of claude-code/],
+    [['status', 'codex', '--capture'], /--capture/],
     [['install', 'codex', '--user', 'a', 'b'], /Unexpected argument 'b'/],
     [['install', 'codex', '--user', 'a', '--budget', '0'], /--budget must be/],
     [['install', 'codex', '--user', 'a', '--deadline', '49'], /--deadline must be/],

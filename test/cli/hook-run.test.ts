@@ -1,46 +1,19 @@
 import { once } from 'node:events';
 import { chmodSync, cpSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { createServer, type IncomingMessage } from 'node:http';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough, Readable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { runHooks } from '../../src/cli/hooks.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, serve } from '../../src/serve.ts';
 import { startProgram, temporaryFolder } from '../process/gateway.ts';
 import { type Client, clientOf } from '../support/client.ts';
 import { holdTimers } from '../support/hold-timers.ts';
 import { freshUser, recordingLog } from '../support/subject.ts';
-
-/** Long enough for any machine; the tests of the deadline hold the default. */
-const PATIENT = ['--deadline', '10000'];
-
-interface Run {
-  readonly argv: readonly string[];
-  readonly input: object | string;
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-async function hook({ argv, input, env = {} }: Run) {
-  const written = { stdout: '', stderr: '' };
-  const into = (name: keyof typeof written) => ({
-    write(text: string) {
-      written[name] += text;
-    },
-  });
-  const text = typeof input === 'string' ? input : JSON.stringify(input);
-  const status = await runHooks(['run', ...argv], {
-    env,
-    stdin: input instanceof Readable ? input : Readable.from([Buffer.from(text)]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-    cwd: () => '/',
-  });
-  return { status, ...written };
-}
+import { hook, listening, PATIENT } from './hook.ts';
 
 /** It never blocks a prompt. */
 const silent = (reason: RegExp) => ({
@@ -48,13 +21,6 @@ const silent = (reason: RegExp) => ({
   stdout: '',
   stderr: expect.stringMatching(new RegExp(`^omp-gateway: [^\\n]*(?:${reason.source})[^\\n]*\\n$`)),
 });
-
-/** Its URL once it listens. */
-async function listening(server: Server | ReturnType<typeof createTcpServer>): Promise<string> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 describe('with a gateway', () => {
   let gateway: Gateway;
@@ -77,6 +43,7 @@ describe('with a gateway', () => {
     ['claude-code', 'SessionStart', 'UserPromptSubmit'],
     ['codex', 'SessionStart', 'UserPromptSubmit'],
     ['gemini', 'SessionStart', 'BeforeAgent'],
+    ['qwen', 'SessionStart', 'UserPromptSubmit'],
   ])('%s: passes context as hookSpecificOutput.additionalContext', async (name, session, prompt) => {
     const user = freshUser();
     await client.add({ user_id: user, content: 'project acme uses pnpm' });
@@ -102,6 +69,22 @@ describe('with a gateway', () => {
     const prompt = await run(['cursor', 'beforeSubmitPrompt', '--user', user, '--capture'], input);
     expect(JSON.parse(prompt.stdout)).toEqual({ continue: true });
     expect(await contents(user)).toHaveLength(2);
+  });
+
+  it('copilot: passes context as additionalContext', async () => {
+    const user = freshUser();
+    await client.add({ user_id: user, content: 'project acme uses pnpm' });
+    for (const event of ['sessionStart', 'userPromptSubmitted']) {
+      const { stdout } = await run(['copilot', event, '--user', user], { prompt: 'which pnpm version?', cwd: '/acme' });
+      expect(JSON.parse(stdout)).toEqual({ additionalContext: expect.stringContaining('project acme uses pnpm') });
+    }
+    const input = { prompt: 'remember: acme has two teams', sessionId: 's1' };
+    await run(['copilot', 'userPromptSubmitted', '--user', user, '--capture'], input);
+    expect(await contents(user)).toContainEqual({
+      content: 'acme has two teams',
+      scope: null,
+      source: { app: 'copilot', type: 'explicit', ref: 's1' },
+    });
   });
 
   it.each([

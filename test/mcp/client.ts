@@ -9,8 +9,13 @@ export const REVISIONS = [
 export type Mode = (typeof REVISIONS)[number][1];
 
 /** A client of the SDK, connected to this URL and closed after the test. */
-export async function connect(url: string, mode: Mode = 'auto', headers: Record<string, string> = {}): Promise<Client> {
-  const client = new Client({ name: 'test-agent', version: '1' }, { versionNegotiation: { mode } });
+export async function connect(
+  url: string,
+  mode: Mode = 'auto',
+  headers: Record<string, string> = {},
+  names: { readonly name: string; readonly title?: string } = { name: 'test-agent' },
+): Promise<Client> {
+  const client = new Client({ ...names, version: '1' }, { versionNegotiation: { mode } });
   onTestFinished(() => client.close());
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
   return client;

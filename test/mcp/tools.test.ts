@@ -159,6 +159,19 @@ describe('[Decision 45] the tools', () => {
     expect(source).toEqual({ app: 'test-agent', type: 'extracted' });
   });
 
+  it.each([
+    [{ name: 'memory' }, 'mcp'],
+    [{ name: 'Omp-Gateway' }, 'mcp'],
+    [{ name: 'memory', title: 'Planner' }, 'Planner'],
+    [{ name: 'memory', title: 'Memory' }, 'mcp'],
+    [{ name: '' }, 'mcp'],
+    [{ name: 'memory-planner' }, 'memory-planner'],
+  ])('[Decision 45] record %j, which may be the name of our entry, as the source %s', async (names, app) => {
+    const { url } = await serverForTest({ mcp: ON });
+    const client = await connect(`${url}/mcp/u`, 'auto', {}, names);
+    expect((await callTool<WireMemory>(client, 'add_memory', { content: 'x' })).source?.app).toBe(app);
+  });
+
   it('[Decision 45] store what an agent adds without a source where there is no place for one', async () => {
     const { url } = await serverForTest({
       mcp: ON,

@@ -53,6 +53,17 @@ it('[Decision 43] imports the sessions of each agent from its folder, and again 
   expect((await run(['--format', 'codex', '--user', 'ben', '--to', url])).stdout).toBe('4 memories stored.\n');
 });
 
+it('[Decision 43] names a file that it does not read', async () => {
+  const { url } = await gateway();
+  put('.codex/sessions/rollout-1.jsonl', 'codex-0.169.0.jsonl');
+  const file = put('.codex/sessions/rollout-2.jsonl.zst', 'codex-0.169.0.jsonl');
+  const { stdout, stderr } = await run(['--format', 'codex', '--user', 'ana', '--to', url]);
+  expect(stdout).toBe('4 memories stored.\n');
+  expect(stderr).toContain(
+    `files that are compressed (decompress them first), or in a form that is not known: 1\n    ${file}\n`,
+  );
+});
+
 it('[Decision 43] imports into the configured store, which answers a question about them', async () => {
   put('.claude/projects/p/1.jsonl', [prompt(1, 'always use pnpm for node projects'), prompt(2, 'the door is green')]);
   const env = { HOME: home, OMP_DATA_DIR: await dataFolder(), OMP_SEARCH_MODE: 'keyword' };

@@ -1,49 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, chmodSync, cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { TranscriptFormatName } from '../../src/move/transcript-formats.ts';
-import { emptySummary, openTranscripts, projectScope } from '../../src/move/transcripts.ts';
-import { temporaryFolder } from '../process/gateway.ts';
+import { emptySummary, projectScope } from '../../src/move/transcripts.ts';
 import { costOf } from '../support/hold.ts';
+import { ANSWER, all, asLines, folderOf, type Memory, openAt, read, type Tree } from './sessions.ts';
 
 /*
  * What the session files of coding agents become. The files in `files/transcripts` were written by the programs that their names say,
  * with a server of made-up answers, and shortened.
  */
 
-const FILES = join(import.meta.dirname, 'files/transcripts');
 const ID = /^[a-z-]+-[0-9a-f]{32}$/;
-
-type Tree = Readonly<Record<string, string | readonly object[]>>;
-const asLines = (content: string | readonly object[]) =>
-  typeof content === 'string' ? content : content.map((line) => `${JSON.stringify(line)}\n`).join('');
-/** Files of this content; a content that begins with `=` is the file of this name. */
-function folderOf(tree: Tree): string {
-  const folder = temporaryFolder();
-  for (const [name, content] of Object.entries(tree)) {
-    const path = join(folder, name);
-    mkdirSync(dirname(path), { recursive: true });
-    if (typeof content === 'string' && content.startsWith('=')) cpSync(join(FILES, content.slice(1)), path);
-    else writeFileSync(path, asLines(content));
-  }
-  return folder;
-}
-const openAt = (format: TranscriptFormatName, ...paths: string[]) =>
-  openTranscripts({ format, paths, user_id: 'ana', home: '/home/ana', max_content_length: 25_000 });
-type Memory = Readonly<Record<string, unknown>>;
-async function all(memories: AsyncIterable<Memory>): Promise<Memory[]> {
-  const found: Memory[] = [];
-  for await (const memory of memories) found.push(JSON.parse(JSON.stringify(memory)));
-  return found;
-}
-async function read(format: TranscriptFormatName, tree: Tree) {
-  const summary = emptySummary();
-  const memories = await all(openAt(format, folderOf(tree)).read(summary));
-  const left_out = Object.fromEntries(Object.entries(summary.left_out).filter(([, count]) => count > 0));
-  return { memories, summary, left_out, said: memories.map(({ tags, content }) => `${tags}: ${content}`) };
-}
-const ANSWER = 'assistant: The final answer is pnpm, as you prefer.';
 
 describe('[Decision 43] sessions of Claude Code', () => {
   const line = (n: number, more: object) => ({
@@ -399,7 +368,7 @@ describe('[Decision 43] sessions of Gemini CLI', () => {
       'tmp/h/chats/session-2.json': '{"cut',
     });
     expect(said).toEqual(['user: an older one', 'assistant: is read too']);
-    expect(left_out).toEqual({ copies: 2, unreadable: 1 });
+    expect(left_out).toEqual({ copies: 2, unreadable: 1, files: 1 });
   });
 });
 
