@@ -197,6 +197,15 @@ describe('a mapping that does not fit', () => {
       expect((await db.examine(writing)).mistakes).toEqual([]);
     });
 
+    it('requires that an id identifies one row of a partition', async () => {
+      await make('id text, content text, user_id text, embedding vector(3)) partition by hash (user_id');
+      expect(await mistakes(writing)).toEqual([
+        `OMP_MAPPING_WRITABLE: ${label} has no primary key or unique index that contains "id", so a write could change several rows`,
+      ]);
+      await db.sql(`create unique index on ${db.in}notes (user_id, id)`);
+      expect((await db.examine(writing)).mistakes).toEqual([]);
+    });
+
     it('names computed columns', async () => {
       await make(
         `id text primary key, content text generated always as ('x') stored, user_id text generated always as ('u') stored, embedding vector(3)`,

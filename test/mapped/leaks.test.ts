@@ -1,12 +1,13 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { MemoryPatch } from '#contract';
 import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import type { FullStore } from '../support/stores.ts';
 import type { Subject } from '../support/subject.ts';
-import { COLUMNS, DOCUMENT, type MappedTable, openTable, vectorOf } from './tables.ts';
+import { BARE, COLUMNS, DOCUMENT, type MappedTable, MIXED, openTable, vectorOf } from './tables.ts';
 
 const text = 'ana likes green tea';
 const uuid = (last: number): string => `00000000-0000-4000-8000-${String(last).padStart(12, '0')}`;
@@ -241,6 +242,45 @@ describe('a write that would change another row', () => {
       expect(await table.sql(`select t::text from ${table.name} as t`), change).toEqual(before);
     }
   });
+
+  it.each([COLUMNS, DOCUMENT, MIXED, BARE])(
+    '[Decision 25] is rolled back: the application gave a second row the same id, in a table with $label',
+    async (shape) => {
+      const table = await openTable(shape);
+      onTestFinished(() => table.close());
+      const provider = await table.open();
+      const { id, updated_at } = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
+      const [key] = await table.sql<{ name: string }>(
+        `select conname as name from pg_constraint where conrelid = $1::regclass and contype = 'p'`,
+        [table.name],
+      );
+      await table.sql(
+        `alter table ${table.name} drop constraint "${key?.name}"; insert into ${table.name} select * from ${table.name}`,
+      );
+      const rows = () => table.sql(`select ctid, t::text from ${table.name} as t`);
+      const before = await rows();
+      expect(before).toHaveLength(2);
+      const patches: MemoryPatch[] = [{ content: 'likes coffee' }];
+      if (shape !== BARE)
+        patches.push(
+          { tags: ['b'] },
+          { confidence: 0.5 },
+          { valid_to: '2030-01-01T00:00:00.000Z' },
+          { extensions: { 'x-a': 1 } },
+        );
+      const refused = { code: 'provider_error', message: expect.stringContaining('several rows of one id') };
+      const refs = [
+        {},
+        { users: ['ana'] },
+        ...(provider.capabilities.etags ? [{ versions: [updated_at as string] }] : []),
+      ];
+      for (const ref of refs.map((more) => refTo(id, more))) {
+        for (const patch of patches) await expect(provider.update({ ref, patch }, call)).rejects.toMatchObject(refused);
+        await expect(provider.delete(ref, call)).rejects.toMatchObject(refused);
+      }
+      expect(await rows()).toEqual(before);
+    },
+  );
 
   it('[Decision 14] [Decision 25] is rolled back: a rule deletes the row of another user', async () => {
     const table = await openTable(COLUMNS);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { documentedEnvironment, openAiServer, type RunningMapped, serveDocumented, vectorOf } from './documented.ts';
+import { exported } from './exported.ts';
 import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';
 
 // The libraries are installed from npm. Only what the tests call is typed, since they are not installed everywhere.
@@ -18,6 +19,19 @@ const FOLDER = new URL('../mapped-libraries/node_modules/', import.meta.url);
 const NOT_INSTALLED = existsSync(FOLDER)
   ? undefined
   : 'the libraries are not installed: npm ci --prefix test/mapped-libraries';
+
+/**
+ * How Node finds what the libraries import. mem0 imports SQLite, which has to be compiled, for a history that is turned off here: an
+ * empty class. The condition `source`, with which the tests run, leads to TypeScript in a dependency of Mastra.
+ */
+const AS_INSTALLED = `data:text/javascript,${encodeURIComponent(`
+  export const resolve = (specifier, context, next) =>
+    specifier === 'better-sqlite3'
+      ? { url: 'data:text/javascript,export default class {}', shortCircuit: true }
+      : next(specifier, context.parentURL?.includes('/mapped-libraries/')
+          ? { ...context, conditions: context.conditions.filter((condition) => condition !== 'source') }
+          : context);`)}`;
+register(AS_INSTALLED);
 
 const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, FOLDER).href);
 
@@ -106,23 +120,42 @@ interface Mem0 {
   readonly _entityStore?: Closable;
 }
 
+interface MastraStore {
+  createIndex(index: { indexName: string; dimension: number }): Promise<void>;
+  upsert(rows: object): Promise<string[]>;
+  query(query: object): Promise<{ id: string; metadata: Readonly<Record<string, unknown>> }[]>;
+  deleteVector(row: object): Promise<void>;
+  disconnect(): Promise<void>;
+}
+
+const openMastra = async (connectionString: string): Promise<MastraStore> => {
+  const { PgVector } = await load<{ PgVector: new (config: object) => MastraStore }>('@mastra/pg/dist/index.js');
+  return new PgVector({ id: 'vectors', connectionString });
+};
+
+/** Writes texts under ids, in a namespace if one is named. */
+const upsertMastra = async (
+  store: MastraStore,
+  rows: Readonly<Record<string, { text: string; user_id?: string; topic?: object }>>,
+  namespace?: string,
+) =>
+  store.upsert({
+    indexName: 'embeddings',
+    ids: Object.keys(rows),
+    vectors: await embeddings.embedDocuments(Object.values(rows).map(({ text }) => text)),
+    metadata: Object.values(rows),
+    ...(namespace !== undefined && { namespace }),
+  });
+
 interface Closable {
   close(): Promise<void>;
 }
-
-/** Resolves to an empty class: mem0 imports SQLite, which has to be compiled, for a history that is turned off here. */
-const WITHOUT_SQLITE = `data:text/javascript,${encodeURIComponent(`
-  export const resolve = (specifier, context, next) =>
-    specifier === 'better-sqlite3'
-      ? { url: 'data:text/javascript,export default class {}', shortCircuit: true }
-      : next(specifier, context);`)}`;
 
 /** mem0's `Memory` on pgvector, with an embedding service and a language model at `base_url`; without telemetry. */
 async function openMem0(url: string, base_url: string) {
   process.env.MEM0_TELEMETRY = 'false';
   const folder = await mkdtemp(join(tmpdir(), 'mem0-'));
   process.env.MEM0_DIR = folder;
-  register(WITHOUT_SQLITE);
   const { Memory } = await load<{ Memory: new (config: object) => Mem0 }>('mem0ai/dist/oss/index.mjs');
   const service = { apiKey: 'key', baseURL: base_url };
   const memory = new Memory({
@@ -417,4 +450,84 @@ librarySuite('LlamaIndex.TS', {
       const { items } = await client.list({ user_id: 'cleo', until: '2020-02-01T06:00:00Z' });
       expect(items).toMatchObject([{ content: 'sings', created_at: '2020-02-01T06:00:00.000Z' }]);
     }),
+});
+
+const inMastra = { ferry: 'ferry', peanuts: 'peanuts', lisbon: 'lisbon' };
+
+librarySuite('Mastra', {
+  page: 'mastra',
+  metadata: { topic: { area: 'food' } },
+  async open(url) {
+    const store = await openMastra(url);
+    await store.createIndex({ indexName: 'embeddings', dimension: 1536 });
+    await upsertMastra(store, {
+      ferry: { text: TEXTS.ferry, user_id: 'ana' },
+      peanuts: { text: TEXTS.peanuts, user_id: 'ana', topic: { area: 'food' } },
+      lisbon: { text: TEXTS.lisbon, user_id: 'ben' },
+      none: { text: 'has no user' },
+    });
+    // The same ids in another namespace.
+    await upsertMastra(
+      store,
+      { ferry: { text: 'scratched', user_id: 'ana' }, more: { text: 'scratched too', user_id: 'ana' } },
+      'drafts',
+    );
+    return {
+      ids: inMastra,
+      remove: (id) => store.deleteVector({ indexName: 'embeddings', id }),
+      find: async (text, user_id) =>
+        (
+          await store.query({
+            indexName: 'embeddings',
+            queryVector: await embeddings.embedQuery(text),
+            topK: 9,
+            filter: { user_id },
+          })
+        ).map(({ id, metadata: { text: found, ...rest } }) => ({ id, text: String(found), metadata: rest })),
+      close: store.disconnect.bind(store),
+    };
+  },
+  more(running) {
+    it('serves, exports and writes the configured namespace of several', async () => {
+      const client = await running().serve({ OMP_MAPPING_WRITABLE: 'true', OMP_MAPPING_COLLECTION: 'drafts' });
+      expect((await exported(client)).map(({ content }) => content).sort()).toEqual(['scratched', 'scratched too']);
+      await client.update('ferry', { content: 'changed' });
+      await client.remove('more');
+      const { id } = await client.add({ user_id: 'ana', content: 'added' });
+      const rows = await running().db.sql(
+        `select vector_id, metadata->>'text' as text from embeddings where namespace = 'drafts'`,
+      );
+      expect(rows).toEqual(
+        expect.arrayContaining([
+          { vector_id: 'ferry', text: 'changed' },
+          { vector_id: id, text: 'added' },
+        ]),
+      );
+      expect(rows).toHaveLength(2);
+      await client.tell('DELETE', '/users/ana/memories');
+      const left = await running().db.sql('select distinct namespace from embeddings');
+      expect(left).toEqual([{ namespace: 'default' }]);
+    });
+
+    it('[Decision 25] serves a table from before the namespaces, and changes none of two rows of an id once it has some', async () => {
+      const { db, serve, closing } = running();
+      // As @mastra/pg 1.20.0 makes it.
+      await db.sql(`drop table embeddings; create table embeddings (id serial primary key, vector_id text unique not null,
+        embedding vector(1536), metadata jsonb default '{}'::jsonb)`);
+      const before = await serve({ OMP_MAPPING_WRITABLE: 'true' });
+      const { id } = await before.add({ user_id: 'ana', content: 'plays the cello' });
+      const store = await openMastra(db.url);
+      closing(() => store.disconnect());
+      await upsertMastra(store, { [id]: { text: 'scratched', user_id: 'ana' } }, 'drafts');
+      const rows = await db.rows();
+      expect(rows.embeddings).toHaveLength(2);
+      const path = before.byId(id);
+      for (const reply of [await before.tell('PATCH', path, { content: 'mine' }), await before.tell('DELETE', path)])
+        expectError(reply, 'provider_error');
+      expect(await db.rows()).toEqual(rows);
+      const after = await serve({ OMP_MAPPING_WRITABLE: 'true' });
+      expect((await exported(after)).map(({ content }) => content)).toEqual(['plays the cello']);
+      expect(await after.update(id, { content: 'plays the violin' })).toMatchObject({ content: 'plays the violin' });
+    });
+  },
 });

@@ -5,6 +5,7 @@ import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
 import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
+import { isUnique } from '../mapped/row-identity.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import type { Options } from '../postgres-options.ts';
 import { conditions } from '../tables/conditions.ts';
@@ -235,9 +236,11 @@ function forUser({ merged, table }: MappedTable): Suggestion | undefined {
   };
 }
 
-function forId({ merged: { id }, table }: MappedTable): Suggestion | undefined {
+function forId({ merged, table }: MappedTable): Suggestion | undefined {
+  const { id } = merged;
   const [first] = id;
-  if (first === undefined || hasIndexOn(table, { kind: 'column', column: first })) return undefined;
+  if (first === undefined || isUnique(table, merged) || hasIndexOn(table, { kind: 'column', column: first }))
+    return undefined;
   return {
     missing: 'no index leads to a row by its id',
     remedy: {

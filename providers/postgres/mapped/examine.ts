@@ -5,7 +5,7 @@ import { type Conditions, conditions } from '../tables/conditions.ts';
 import {
   type Column,
   grantOf,
-  hasUnique,
+  hasUniqueInPartitions,
   noColumn,
   readExtension,
   readTable,
@@ -16,7 +16,15 @@ import { type FieldName, settingOf } from './field-mapping.ts';
 import { createFields, createHasTags } from './fields.ts';
 import type { Field, Id, Layout } from './layout.ts';
 import { listed, type Mapping, type ResolvedMapping, resolveMapping } from './mapping.ts';
-import { createCollection, createId, createOwner, idColumns, newIdsOf, ownerMistake } from './row-identity.ts';
+import {
+  createCollection,
+  createId,
+  createOwner,
+  idColumns,
+  isUnique,
+  newIdsOf,
+  ownerMistake,
+} from './row-identity.ts';
 import { byBytes, isText } from './value-sql.ts';
 import { createVector, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
 
@@ -125,7 +133,7 @@ async function createLayout(
   if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
     layout,
-    warnings: warningsOf({ table, layout, vector, sample, rows, indexed, unique: hasUnique(table, mapping.id) }),
+    warnings: warningsOf({ table, layout, vector, sample, rows, indexed, unique: isUnique(table, mapping) }),
     noMemories:
       rows.present && rows.memories === 0
         ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
@@ -254,7 +262,7 @@ function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Se
     ),
     ...warn(
       hasCatalogue && !unique,
-      `OMP_MAPPING_ID: no primary key or unique index of ${label} is over exactly these columns: of several rows with one key, also of different users, export and migrate read one`,
+      `OMP_MAPPING_ID: no primary key or unique index of ${label} is over exactly these columns: of several rows with one key, also of different users, export and migrate read one${layout.writable ? ', and changes by such an id are refused' : ''}`,
     ),
     ...warn(
       index === undefined && (table.rows ?? 0) >= LARGE,
@@ -324,10 +332,10 @@ function writeMistakes({ table, mapping, ids, fields }: Writing): string[] {
   }
   if (ids.length < mapping.id.length) return mistakes;
   const names = ids.map(({ name }) => name);
-  if (!hasUnique(table, names)) {
+  if (!isUnique(table, mapping) && !hasUniqueInPartitions(table, names)) {
     const quoted = listed(names.map((name) => `"${name}"`));
     mistakes.push(
-      `${setting}: ${label} has no primary key or unique index over exactly ${quoted}, so a write could change several rows`,
+      `${setting}: ${label} has no primary key or unique index ${table.kind === 'partitioned' ? 'that contains' : 'over exactly'} ${quoted}, so a write could change several rows`,
     );
   }
   const mistake = newIdMistake(newIdsOf(mapping.new_ids, ids), ids, label);

@@ -51,11 +51,12 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
     const where = whereOne(layout, ref);
     return where && query(write(where), where);
   };
-  /** The same for a change, which checks the version. */
-  const changeFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined =>
+  /** The same for a change, which checks the version and returns `recheck`. */
+  const changeFor = (ref: Ref, write: (where: Conditions, rechecked: () => string) => string): Query | undefined =>
     sameFor(ref, (where) => {
+      const named = `(select count(*) from ${table} as t where ${where})`;
       if (ref.versions) where.and(`${updated} = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
-      return write(where);
+      return write(where, () => recheck(layout, where, { ...rowOf(ref), named }));
     });
 
   /** The first rows in this order, up to the limits. */
@@ -135,18 +136,14 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
 
     /** Returns the row if it was changed. Sets the given fields, and the time of change if it is mapped. */
     update: (ref: Ref, changes: Changes) =>
-      changeFor(ref, (where) => {
+      changeFor(ref, (where, rechecked) => {
         const sets = rowChanges({ layout, reading, where }, changes);
-        const changed = `update ${table} as t set ${sets.join(', ')} where ${where}`;
-        return `${changed} returning ${columns}, ${recheck(layout, where, rowOf(ref))}`;
+        return `update ${table} as t set ${sets.join(', ')} where ${where} returning ${columns}, ${rechecked()}`;
       }),
 
     /** Returns a row if one was deleted. */
     remove: (ref: Ref) =>
-      changeFor(
-        ref,
-        (where) => `delete from ${table} as t where ${where} returning ${recheck(layout, where, rowOf(ref))}`,
-      ),
+      changeFor(ref, (where, rechecked) => `delete from ${table} as t where ${where} returning ${rechecked()}`),
 
     /** Deletes at most this many rows of a user, and returns whether each had a vector. A writable table has one key column. */
     erase(user_id: string, most: number): Query {
@@ -187,16 +184,18 @@ export function whereOne(layout: Layout, ref: Ref): Conditions | undefined {
 interface RowTarget extends Pick<Ref, 'within'> {
   readonly id: string | undefined;
   readonly owners: readonly string[] | null;
+  /** SQL of how many rows the target names. Undefined: it names no row by its id. */
+  readonly named?: string;
 }
 
 /**
- * SQL for `returning` that fails the statement, and so undoes it, if it wrote another row: under some collations, triggers or
- * rules more rows match than the one. Constants need no check; a constant division by zero would fail during planning.
+ * SQL for `returning` that fails the statement, and so undoes it, if it wrote another row or several: under some collations,
+ * triggers or rules more rows match than the one, and an application may drop the unique index of a table that is served. Constants need no check; a constant division by zero would fail during planning.
  */
-export function recheck(layout: Layout, where: Conditions, { id, owners, within }: RowTarget): string {
+export function recheck(layout: Layout, where: Conditions, { id, owners, within, named }: RowTarget): string {
   const { user_id, scope } = layout.fields;
   const list = (texts: readonly string[]) => `any(${where.bind(toTextArray(texts))}::text[])`;
-  const same: string[] = [];
+  const same = named === undefined ? [] : [`${named} = 1`];
   if (id !== undefined) same.push(`(${layout.id.read}) collate "C" = ${where.bind(id)}::text`);
   if (owners && user_id?.constant === undefined) same.push(`(${user_id?.read}) collate "C" = ${list(owners)}`);
   if (within && scope && scope.constant === undefined) {
