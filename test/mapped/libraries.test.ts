@@ -45,6 +45,7 @@ interface LangchainStore {
   addDocuments(documents: readonly LangchainDocument[], options?: { ids: readonly string[] }): Promise<void>;
   similaritySearch(query: string, k: number, filter?: object): Promise<LangchainDocument[]>;
   delete(which: { ids: readonly string[] }): Promise<void>;
+  createHnswIndex(index: { dimensions: number; namespace: string }): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -55,11 +56,11 @@ const embeddings = {
 };
 
 /** `PGVectorStore.initialize`, which makes the table; embeddings of 1536 dimensions as `vectorOf` makes them. */
-async function openLangchain(url: string, config: object): Promise<LangchainStore> {
+async function openLangchain(url: string, config: object, by = embeddings): Promise<LangchainStore> {
   const { PGVectorStore } = await load<{
     PGVectorStore: { initialize(from: typeof embeddings, config: object): Promise<LangchainStore> };
   }>('@langchain/community/dist/vectorstores/pgvector.js');
-  return PGVectorStore.initialize(embeddings, { postgresConnectionOptions: { connectionString: url }, ...config });
+  return PGVectorStore.initialize(by, { postgresConnectionOptions: { connectionString: url }, ...config });
 }
 
 interface LlamaNode {
@@ -328,7 +329,7 @@ librarySuite('LangChain.js', {
       close: store.end.bind(store),
     };
   },
-  more: (running) =>
+  more(running) {
     it('serves and writes the configured collection of several', async () => {
       const collection = (collectionName: string) =>
         openLangchain(running().db.url, { tableName: 'shelves', collectionTableName: 'collections', collectionName });
@@ -350,7 +351,38 @@ librarySuite('LangChain.js', {
       const texts = async (store: LangchainStore) =>
         (await store.similaritySearch('added', 9)).map(({ pageContent }) => pageContent).sort();
       expect([await texts(notes), await texts(drafts)]).toEqual([['added', 'kept'], ['scratched']]);
-    }),
+    });
+
+    it('finds by cosine what it compares by Euclidean distance, with vectors of other lengths than 1', async () => {
+      const longer = (vector: readonly number[], text: string) => vector.map((value) => value * (2 + text.length));
+      const by = {
+        embedDocuments: async (texts: readonly string[]) =>
+          (await embeddings.embedDocuments(texts)).map((vector, at) => longer(vector, texts[at] as string)),
+        embedQuery: async (text: string) => longer(await embeddings.embedQuery(text), text),
+      };
+      const store = await openLangchain(
+        running().db.url,
+        { tableName: 'longer', distanceStrategy: 'euclidean', dimensions: 1536 },
+        by,
+      );
+      running().closing(() => store.end());
+      await store.createHnswIndex({ dimensions: 1536, namespace: 'longer' });
+      await store.addDocuments(
+        Object.values(TEXTS).map((pageContent) => ({ pageContent, metadata: { user_id: 'ana' } })),
+      );
+      const client = await running().serve({
+        OMP_MAPPING_TABLE: 'longer',
+        OMP_MAPPING_CONTENT: 'text',
+        OMP_MAPPING_EMBEDDING: 'embedding',
+      });
+      for (const text of Object.values(TEXTS)) {
+        expect((await store.similaritySearch(text, 1))[0]).toMatchObject({ pageContent: text });
+        const [hit] = await client.search({ user_id: 'ana', q: text });
+        expect(hit).toMatchObject({ memory: { content: text }, score: expect.closeTo(1, 3) });
+        expect((await client.context({ user_id: 'ana', query: text })).text).toContain(text);
+      }
+    });
+  },
 });
 
 librarySuite('LangGraph', {

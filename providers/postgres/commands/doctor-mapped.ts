@@ -93,7 +93,7 @@ async function checkTable(
     vectors,
     extension: extension?.schema ?? 'public',
     dimensions: embedder?.dimensions ?? column?.dimensions ?? Number.POSITIVE_INFINITY,
-    vectorIndex: layout.vector.index !== undefined,
+    vectorIndex: layout.vector.index?.ranks === true,
     large,
   });
   return [
@@ -117,7 +117,7 @@ function reportVectorIndex(
   large_user_rows: number,
 ): Finding {
   const up = `users with up to ${large_user_rows} rows are searched exactly`;
-  if (!index) {
+  if (!index?.ranks) {
     const others = known
       ? ', and no user has more by the estimate: no vector index is needed'
       : '; without statistics it is unknown whether a user has more';

@@ -26,7 +26,7 @@ import {
   ownerMistake,
 } from './row-identity.ts';
 import { byBytes, isText } from './value-sql.ts';
-import { createVector, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
+import { createVector, isUnit, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
 
 export interface ExaminedTable {
   /** Undefined exactly if there are mistakes. */
@@ -112,6 +112,7 @@ async function createLayout(
   const always = (where: Conditions) =>
     [inCollection(where), ...nullable, ...named, hasOwner(where), `${content} <> ''`].join(' and ');
   const rows = await sampleRows(client, { from, always }, { created: fields.created_at?.read, inCollection });
+  const sample = await sampleVectors(client, { from, always }, vector);
   const updates = fields.updated_at?.write;
   const layout: Layout = {
     from,
@@ -123,12 +124,11 @@ async function createLayout(
     owner,
     fields,
     hasTags: tags && createHasTags(table, tags),
-    vector: createVector(vector),
+    vector: createVector(vector, sample),
     newColumns: (where) => (collection ? [{ column: collection.column, value: collection.value(where) }] : []),
     writable: mapping.writable,
     versioned: updates !== undefined && (updates.kind === 'path' || updates.milliseconds),
   };
-  const sample = await sampleVectors(client, layout, vector);
   const wrongLength = lengthMistake(vector, embedder, sample.lengths);
   if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
@@ -170,8 +170,6 @@ function joinMistakes({ vectors: apart }: ResolvedMapping, table: Table, vectors
 
 /** Rows to look at. */
 const SAMPLE = 200;
-/** Allowed difference of a squared length from 1: half precision, and models that round. */
-const UNIT_TOLERANCE = 0.02;
 
 interface RowSample {
   /** Whether the mapping covers any row. */
@@ -211,8 +209,9 @@ interface VectorSample {
 async function sampleVectors(
   client: ClientBase,
   layout: Pick<Layout, 'from' | 'always'>,
-  { extension, alias, column }: VectorParts,
+  parts: VectorParts,
 ): Promise<VectorSample> {
+  const { extension, alias, column } = parts;
   const where = conditions();
   const schema = pg.escapeIdentifier(extension.schema);
   const vector = `${alias}.${pg.escapeIdentifier(column.name)}`;
@@ -220,7 +219,7 @@ async function sampleVectors(
   where.and(`${vector} is not null`);
   const { rows } = await client.query<{ dimensions: number; unit: boolean }>(
     `select ${schema}.vector_dims(s.vector) as dimensions,
-        bool_and(abs(1 + (s.vector operator(${schema}.<#>) s.vector)) < ${UNIT_TOLERANCE}) as unit
+        bool_and(${isUnit(parts, 's.vector')}) as unit
        from (select ${vector} as vector from ${layout.from} where ${where} limit ${SAMPLE}) as s group by 1 order by count(*) desc, 1`,
     where.values,
   );
@@ -245,7 +244,7 @@ interface Seen {
 }
 
 function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Seen): string[] {
-  const { metric, index } = layout.vector;
+  const { index } = layout.vector;
   const label = `${table.schema}.${table.name}`;
   const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
   const undeclared =
@@ -281,10 +280,13 @@ function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Se
       `the vectors in ${column} have several lengths (${sample.lengths.join(', ')}): search finds only those of ${vector.dimensions}`,
     ),
     ...warn(
-      metric !== 'cosine' && metric !== 'l1' && !sample.unit,
-      `the index ${index?.name} orders by ${metric === 'l2' ? 'Euclidean distance' : 'the inner product'}, and the vectors in ${column} do not have length 1: scores are not cosine similarities`,
+      index?.ranks === false,
+      `the index ${index?.name} does not order as the cosine does${sample.unit ? '' : `, since the vectors in ${column} do not have length 1`}: a search compares all vectors of its user; an index by cosine would serve users with many rows`,
     ),
-    ...warn(metric === 'l1', `the index ${index?.name} orders by the L1 distance: scores are not cosine similarities`),
+    ...warn(
+      layout.writable && !sample.unit && index?.metric !== 'cosine',
+      `the vectors in ${column} do not have length 1, and those that the gateway writes have: a search by Euclidean distance or the inner product, unlike one by cosine, does not rank these memories with the others`,
+    ),
     ...warn(
       table.rowSecurity || vector.table.rowSecurity,
       `row security applies to the role of the gateway: it never sees rows of ${label} that the policies hide`,

@@ -94,9 +94,7 @@ export interface VectorColumn {
   readonly comparable: string;
   /** SQL of the vector as text. */
   readonly read: string;
-  /** What `distance` measures. All but cosine depend on the length of vectors, so scores may be clipped at 0 or 1. */
-  readonly metric: 'cosine' | 'l2' | 'inner product' | 'l1';
-  /** Distance to the vector in this parameter, by the operator of the index; cosine if there is no index. */
+  /** Distance by cosine to the vector in this parameter. */
   distance(parameter: string): string;
   /** The score of such a distance, 0 to 1, higher is better, in the order of the distances. */
   score(distance: string): string;
@@ -104,11 +102,21 @@ export interface VectorColumn {
   encode(vector: Float32Array): Buffer;
   /** Cast of a parameter to the column's type, `::"public".vector`. */
   readonly cast: string;
-  /** The index that orders by this distance. Undefined: every search compares all rows of a user. */
+  /** An index that orders by similarity. Undefined: every search compares all rows of a user. */
   readonly index:
     | {
         readonly name: string;
         readonly method: 'hnsw' | 'ivfflat';
+        readonly metric: 'cosine' | 'l2' | 'ip' | 'l1';
+        /** What it orders by, for the vector in this parameter. */
+        distance(parameter: string): string;
+        /** SQL that tells whether the vector of a row has length 1. */
+        readonly isUnit: string;
+        /**
+         * Whether it orders as the cosine does: by cosine itself, or by L2 or the inner product where stored vectors have length 1, as
+         * the query has. Else it cannot serve.
+         */
+        readonly ranks: boolean;
         /** Whether this pgvector continues the scan until enough rows pass the filter. Else the index cannot serve one user. */
         readonly iterative: boolean;
       }
