@@ -219,6 +219,66 @@ describe('texts that are equal only under a collation', () => {
   });
 });
 
+describe.each([
+  ['timestamptz', 'now()'],
+  ['timestamp', 'now()'],
+  ['date', 'current_date'],
+  ['boolean', 'true'],
+])('rows that are marked as deleted by %s', (type, value) => {
+  const shape = { ...COLUMNS, columns: `${COLUMNS.columns}, "deletedAt" ${type}` };
+  const mapping = { deleted_at: '"deletedAt"' };
+  const insert = async (table: MappedTable, id: string) =>
+    table.insert({ id, user_id: 'ana', content: text, created_at: '2024-01-01', embedding: await vectorOf(text) });
+  const gone = refTo('gone');
+
+  it('[Decision 25] are reached by no verb but the erase of their user', async () => {
+    const table = await openTable(shape);
+    onTestFinished(() => table.close());
+    for (const id of ['gone', 'kept']) await insert(table, id);
+    await table.sql(`update ${table.name} set "deletedAt" = ${value} where id = 'gone'`);
+    const provider = await table.open({ mapping });
+    const row = () => table.sql(`select ctid, t::text from ${table.name} as t where id = 'gone'`);
+    const before = await row();
+    const ids = (found: readonly { id: string }[]) => found.map(({ id }) => id);
+    const verbs: Record<string, () => Promise<unknown>> = {
+      get: async () =>
+        ids([(await provider.get(gone, call)) ?? [], (await provider.get(refTo('kept'), call)) ?? []].flat()),
+      list: async () => ids(await provider.list(listOf('ana'), call)),
+      search: async () => ids((await provider.search(searchFor('ana', text), call)).map(({ memory }) => memory)),
+      export: async () =>
+        ids(
+          (await provider.export?.({ limit: 9, max_bytes: 1e9, vectors: true }, call))?.items.map(
+            ({ memory }) => memory,
+          ) ?? [],
+        ),
+      vectorsOf: async () => [
+        ...((await provider.vectorsOf?.({ user_id: 'ana', ids: ['gone', 'kept'], within: null }, call))?.keys() ?? []),
+      ],
+      update: async () => {
+        expect(await provider.update({ ref: gone, patch: { content: 'mine' } }, call)).toBeUndefined();
+        return ids([(await provider.update({ ref: refTo('kept'), patch: { tags: ['x'] } }, call)) ?? []].flat());
+      },
+      delete: async () => ((await provider.delete(gone, call)) ? ['gone', 'kept'] : ['kept']),
+      erase: async () => ['kept'],
+    };
+    const others = ['add', 'batch', 'queryVector', 'ping', 'close', 'stats'];
+    const methods = Object.entries(provider).flatMap(([name, each]) => (typeof each === 'function' ? [name] : []));
+    expect([...Object.keys(verbs), ...others].sort()).toEqual(methods.sort());
+    for (const [name, ask] of Object.entries(verbs)) expect(await ask(), name).toEqual(['kept']);
+    expect(await row()).toEqual(before);
+
+    expect(await provider.delete(refTo('kept'), call)).toBe(true);
+    expect(await provider.list(listOf('ana'), call)).toEqual([]);
+    expect(await provider.delete(refTo('kept'), call)).toBe(false);
+    expect(await table.sql(`select id from ${table.name} where "deletedAt" is not null order by 1`)).toEqual([
+      { id: 'gone' },
+      { id: 'kept' },
+    ]);
+    expect(await provider.erase({ user_id: 'ana' }, call)).toMatchObject([{ removed: { memories: 2, vectors: 2 } }]);
+    expect(await table.sql(`select from ${table.name}`)).toEqual([]);
+  });
+});
+
 describe('a write that would change another row', () => {
   it('[Decision 14] [Decision 25] is rolled back: a trigger gives the row to another user, or changes its id', async () => {
     const table = await openTable(COLUMNS);

@@ -1,179 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { register } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { documentedEnvironment, openAiServer, type RunningMapped, serveDocumented, vectorOf } from './documented.ts';
 import { exported } from './exported.ts';
 import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';
-
-// The libraries are installed from npm. Only what the tests call is typed, since they are not installed everywhere.
-
-const FOLDER = new URL('../mapped-libraries/node_modules/', import.meta.url);
-
-/** Why nothing can be loaded; undefined: it can. */
-const NOT_INSTALLED = existsSync(FOLDER)
-  ? undefined
-  : 'the libraries are not installed: npm ci --prefix test/mapped-libraries';
-
-/**
- * How Node finds what the libraries import. mem0 imports SQLite, which has to be compiled, for a history that is turned off here: an
- * empty class. The condition `source`, with which the tests run, leads to TypeScript in a dependency of Mastra.
- */
-const AS_INSTALLED = `data:text/javascript,${encodeURIComponent(`
-  export const resolve = (specifier, context, next) =>
-    specifier === 'better-sqlite3'
-      ? { url: 'data:text/javascript,export default class {}', shortCircuit: true }
-      : next(specifier, context.parentURL?.includes('/mapped-libraries/')
-          ? { ...context, conditions: context.conditions.filter((condition) => condition !== 'source') }
-          : context);`)}`;
-register(AS_INSTALLED);
-
-const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, FOLDER).href);
-
-interface LangchainDocument {
-  readonly id?: string;
-  readonly pageContent: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
-
-interface LangchainStore {
-  addDocuments(documents: readonly LangchainDocument[], options?: { ids: readonly string[] }): Promise<void>;
-  similaritySearch(query: string, k: number, filter?: object): Promise<LangchainDocument[]>;
-  delete(which: { ids: readonly string[] }): Promise<void>;
-  createHnswIndex(index: { dimensions: number; namespace: string }): Promise<void>;
-  end(): Promise<void>;
-}
-
-const embeddings = {
-  embedDocuments: (texts: readonly string[]) =>
-    Promise.all(texts.map(async (text) => [...(await vectorOf(text, 1536))])),
-  embedQuery: async (text: string) => [...(await vectorOf(text, 1536))],
-};
-
-/** `PGVectorStore.initialize`, which makes the table; embeddings of 1536 dimensions as `vectorOf` makes them. */
-async function openLangchain(url: string, config: object, by = embeddings): Promise<LangchainStore> {
-  const { PGVectorStore } = await load<{
-    PGVectorStore: { initialize(from: typeof embeddings, config: object): Promise<LangchainStore> };
-  }>('@langchain/community/dist/vectorstores/pgvector.js');
-  return PGVectorStore.initialize(by, { postgresConnectionOptions: { connectionString: url }, ...config });
-}
-
-interface LlamaNode {
-  readonly id_: string;
-  readonly text: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
-
-interface LlamaStore {
-  setCollection(name: string): void;
-  add(nodes: readonly LlamaNode[]): Promise<string[]>;
-  query(query: object): Promise<{ nodes: LlamaNode[]; ids: string[]; similarities: number[] }>;
-  delete(id: string): Promise<void>;
-  client(): Promise<{ close(): Promise<void> }>;
-}
-
-/** LlamaIndex' `PGVectorStore`, and what makes its nodes. */
-async function openLlamaindex(url: string) {
-  const core = (name: string) => `@llamaindex/core/${name}/dist/index.js`;
-  const { PGVectorStore } = await load<{ PGVectorStore: new (config: object) => LlamaStore }>(
-    '@llamaindex/postgres/dist/index.js',
-  );
-  const { TextNode } = await load<{ TextNode: new (fields: object) => LlamaNode }>(core('schema'));
-  const { BaseEmbedding } = await load<{ BaseEmbedding: new () => object }>(core('embeddings'));
-  class Embedding extends BaseEmbedding {
-    getTextEmbedding = embeddings.embedQuery;
-  }
-  const embeddingModel = new Embedding();
-  return {
-    store: new PGVectorStore({ clientConfig: { connectionString: url }, dimensions: 1536, embeddingModel }),
-    node: async (id_: string, text: string, metadata: object) =>
-      new TextNode({ id_, text, metadata, embedding: await embeddings.embedQuery(text) }),
-  };
-}
-
-interface LanggraphStore {
-  put(namespace: readonly string[], key: string, value: object, index?: false): Promise<void>;
-  delete(namespace: readonly string[], key: string): Promise<void>;
-  stop(): Promise<void>;
-}
-
-/** LangGraph's `PostgresStore`, which makes its tables in the schema; without `fields` it embeds whole values. */
-async function openLanggraph(url: string, schema: string, fields?: readonly string[]): Promise<LanggraphStore> {
-  const { PostgresStore } = await load<{
-    PostgresStore: { fromConnString(url: string, config: object): LanggraphStore & { setup(): Promise<void> } };
-  }>('@langchain/langgraph-checkpoint-postgres/dist/store/index.js');
-  const store = PostgresStore.fromConnString(url, { schema, index: { dims: 1536, embed: embeddings, fields } });
-  await store.setup();
-  return store;
-}
-
-interface Mem0 {
-  add(text: string, options: object): Promise<{ results: { id: string; memory: string }[] }>;
-  update(id: string, change: { text: string }): Promise<unknown>;
-  delete(id: string): Promise<unknown>;
-  readonly vectorStore: Closable;
-  /** Created by the first text that mem0 splits. */
-  readonly _entityStore?: Closable;
-}
-
-interface MastraStore {
-  createIndex(index: { indexName: string; dimension: number }): Promise<void>;
-  upsert(rows: object): Promise<string[]>;
-  query(query: object): Promise<{ id: string; metadata: Readonly<Record<string, unknown>> }[]>;
-  deleteVector(row: object): Promise<void>;
-  disconnect(): Promise<void>;
-}
-
-const openMastra = async (connectionString: string): Promise<MastraStore> => {
-  const { PgVector } = await load<{ PgVector: new (config: object) => MastraStore }>('@mastra/pg/dist/index.js');
-  return new PgVector({ id: 'vectors', connectionString });
-};
-
-/** Writes texts under ids, in a namespace if one is named. */
-const upsertMastra = async (
-  store: MastraStore,
-  rows: Readonly<Record<string, { text: string; user_id?: string; topic?: object }>>,
-  namespace?: string,
-) =>
-  store.upsert({
-    indexName: 'embeddings',
-    ids: Object.keys(rows),
-    vectors: await embeddings.embedDocuments(Object.values(rows).map(({ text }) => text)),
-    metadata: Object.values(rows),
-    ...(namespace !== undefined && { namespace }),
-  });
-
-interface Closable {
-  close(): Promise<void>;
-}
-
-/** mem0's `Memory` on pgvector, with an embedding service and a language model at `base_url`; without telemetry. */
-async function openMem0(url: string, base_url: string) {
-  process.env.MEM0_TELEMETRY = 'false';
-  const folder = await mkdtemp(join(tmpdir(), 'mem0-'));
-  process.env.MEM0_DIR = folder;
-  const { Memory } = await load<{ Memory: new (config: object) => Mem0 }>('mem0ai/dist/oss/index.mjs');
-  const service = { apiKey: 'key', baseURL: base_url };
-  const memory = new Memory({
-    disableHistory: true,
-    embedder: { provider: 'openai', config: { ...service, model: 'text-embedding-3-small' } },
-    llm: { provider: 'openai', config: service },
-    vectorStore: { provider: 'pgvector', config: { connectionString: url, dimension: 1536, embeddingModelDims: 1536 } },
-  });
-  return {
-    memory,
-    async close() {
-      await memory.vectorStore.close();
-      await memory._entityStore?.close();
-      await rm(folder, { recursive: true });
-    },
-  };
-}
+import {
+  embeddings,
+  type LangchainStore,
+  NOT_INSTALLED,
+  openLangchain,
+  openLanggraph,
+  openLlamaindex,
+  openMastra,
+  openMem0,
+  openSequelize,
+  upsertMastra,
+} from './library-openers.ts';
 
 const TEXTS = { ferry: 'the ferry leaves at nine', peanuts: 'allergic to peanuts', lisbon: 'lives in Lisbon' } as const;
 
@@ -199,6 +42,8 @@ interface Running {
 
 interface LibrarySuite {
   readonly page: string;
+  /** Of the settings on the page. */
+  readonly heading?: string;
   open(url: string, base_url: string): Promise<Library>;
   /** Settings besides those of the page. */
   readonly env?: Readonly<Record<string, string>>;
@@ -208,7 +53,7 @@ interface LibrarySuite {
 }
 
 /** Tests of a library and a gateway on the same tables. */
-function librarySuite(name: string, { page, open, env = {}, metadata, more }: LibrarySuite): void {
+function librarySuite(name: string, { page, heading, open, env = {}, metadata, more }: LibrarySuite): void {
   const missing = SERVER_URL === '' ? NO_SERVER : NOT_INSTALLED;
   describe(`${name} and the gateway on the same tables`, () => {
     let running: Running;
@@ -217,7 +62,11 @@ function librarySuite(name: string, { page, open, env = {}, metadata, more }: Li
     beforeAll(async () => {
       if (missing !== undefined) return;
       const [db, openai] = await Promise.all([openLibraryDatabase(), openAiServer()]);
-      const documented = { ...documentedEnvironment(page), DATABASE_URL: db.url, OPENAI_BASE_URL: openai.base_url };
+      const documented = {
+        ...documentedEnvironment(page, heading),
+        DATABASE_URL: db.url,
+        OPENAI_BASE_URL: openai.base_url,
+      };
       opened.push(db.close, openai.close);
       running = {
         db,
@@ -562,4 +411,47 @@ librarySuite('Mastra', {
       expect(await after.update(id, { content: 'plays the violin' })).toMatchObject({ content: 'plays the violin' });
     });
   },
+});
+
+let destroyed: Awaited<ReturnType<typeof openSequelize>>['notes'];
+
+librarySuite('Sequelize', {
+  page: 'custom',
+  heading: 'Sequelize, with rows that are only marked as deleted',
+  async open(url) {
+    const { notes, nearest, close } = await openSequelize(url);
+    destroyed = notes;
+    const make = async (content: string, userId: string) =>
+      (await notes.create({ content, userId, embedding: await embeddings.embedQuery(content) })).id;
+    const ids = {
+      ferry: await make(TEXTS.ferry, 'ana'),
+      peanuts: await make(TEXTS.peanuts, 'ana'),
+      lisbon: await make(TEXTS.lisbon, 'ben'),
+    };
+    await (await notes.findByPk(await make(TEXTS.peanuts, 'ana'))).destroy();
+    return {
+      ids,
+      remove: async (id) => (await notes.findByPk(id)).destroy(),
+      find: async (text, userId) =>
+        (await notes.findAll({ where: { userId }, order: [nearest(await embeddings.embedQuery(text))] })).map(
+          ({ id, content }) => ({ id, text: content, metadata: { user_id: userId } }),
+        ),
+      close,
+    };
+  },
+  more: (running) =>
+    it('a memory that the gateway deletes can be restored, and one that the library deletes is gone', async () => {
+      const client = await running().serve({ OMP_MAPPING_WRITABLE: 'true' });
+      const { id } = await client.add({ user_id: 'cleo', content: 'sings' });
+      await client.remove(id);
+      expect(await destroyed.findByPk(id)).toBeNull();
+      const note = await destroyed.findByPk(id, { paranoid: false });
+      await note.restore();
+      expect(await client.get(id)).toMatchObject({ content: 'sings' });
+      await note.destroy();
+      expectError(await client.ask(client.byId(id)), 'not_found');
+      const erased = await client.tell('DELETE', '/users/cleo/memories');
+      expect(erased.body).toMatchObject({ deleted: 1, receipt: { complete: true } });
+      expect(await destroyed.findByPk(id, { paranoid: false })).toBeNull();
+    }),
 });

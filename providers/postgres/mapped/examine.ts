@@ -13,7 +13,7 @@ import {
   type VectorExtension,
 } from './catalogue.ts';
 import { type FieldName, settingOf } from './field-mapping.ts';
-import { createFields, createHasTags } from './fields.ts';
+import { createFields, createHasTags, createMark, likelyMarks } from './fields.ts';
 import type { Field, Id, Layout } from './layout.ts';
 import { listed, type Mapping, type ResolvedMapping, resolveMapping } from './mapping.ts';
 import {
@@ -91,6 +91,7 @@ async function createLayout(
   const mistake = fields.user_id && ownerMistake(table, mapping);
   if (mistake !== undefined) mistakes.push(mistake);
   const collection = mapping.collection && (await createCollection(client, table, mapping.collection, mistakes));
+  const mark = createMark(table, mapping, mistakes);
   mistakes.push(...joinMistakes(mapping, table, vectors));
   const source = mapping.vectors ? { table: vectors, alias: 'v' as const } : { table, alias: 't' as const };
   const vector = source.table && vectorParts({ ...parts, ...source, table: source.table });
@@ -109,8 +110,9 @@ async function createLayout(
   const tags = mapping.fields.get('tags');
   const from = `${quoted} as t${joined(mapping, table, vectors)}`;
   const inCollection = (where: Conditions) => collection?.is(where) ?? 'true';
-  const always = (where: Conditions) =>
+  const stored = (where: Conditions) =>
     [inCollection(where), ...nullable, ...named, hasOwner(where), `${content} <> ''`].join(' and ');
+  const always = (where: Conditions) => [stored(where), ...(mark ? [mark.absent] : [])].join(' and ');
   const rows = await sampleRows(client, { from, always }, { created: fields.created_at?.read, inCollection });
   const sample = await sampleVectors(client, { from, always }, vector);
   const updates = fields.updated_at?.write;
@@ -118,6 +120,8 @@ async function createLayout(
     from,
     table: quoted,
     always,
+    stored,
+    mark,
     // An empty table contradicts nothing.
     temporal: fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0),
     id,
@@ -254,7 +258,12 @@ function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Se
   const unsafe = unsafeVersion(vector.extension.version);
   const hasCatalogue = table.kind !== 'view' && table.kind !== 'foreign';
   const warn = (condition: boolean, text: string) => (condition ? [text] : []);
+  const marks = layout.mark ? [] : likelyMarks(table);
   return [
+    ...warn(
+      marks.length > 0,
+      `${label} has a column ${listed(marks)}, and rows that are marked as deleted there are served; OMP_MAPPING_DELETED_AT=${marks[0]} hides them`,
+    ),
     ...warn(
       hasCatalogue && !indexed,
       `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; omp-gateway doctor prints the index to create`,

@@ -10,8 +10,12 @@ export interface Layout {
   readonly from: string;
   /** The table alone, for writes: `"public"."documents"`. Used as `insert into ${table} as t`. */
   readonly table: string;
-  /** The condition that a row is a memory: it belongs to the collection and has an owner and a text. */
+  /** The condition that a row is a memory: it belongs to the collection, has an owner and a text, and is not marked as deleted. */
   always(where: Conditions): string;
+  /** The same with the rows that are marked as deleted: what is stored of a user. */
+  stored(where: Conditions): string;
+  /** How a row is marked as deleted. Undefined: a deleted row is removed. */
+  readonly mark: Mark | undefined;
   readonly id: Id;
   readonly owner: Owner;
   /** The mapped fields; `content` and `user_id` are always among them. */
@@ -26,6 +30,15 @@ export interface Layout {
   readonly writable: boolean;
   /** Whether every write gives a row a new `updated_at`, to the millisecond. */
   readonly versioned: boolean;
+}
+
+export interface Mark {
+  /** Quoted. */
+  readonly column: string;
+  /** SQL of what a row is marked with now. */
+  readonly value: string;
+  /** The condition that a row is not marked. */
+  readonly absent: string;
 }
 
 export interface Id {
