@@ -4,7 +4,7 @@ import { type Column, hasContainment, hasIndexOn, type Index, type Table } from 
 import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
-import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
+import { listed, type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
 import { isUnique } from '../mapped/row-identity.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import type { Options } from '../postgres-options.ts';
@@ -75,7 +75,7 @@ async function checkTable(
   embedder: Embedder | undefined,
 ): Promise<Finding[]> {
   const column = (vectors ?? table).columns.get(merged.embedding);
-  const findings = [reportEmbedding(column, embedder)];
+  const findings = [reportEmbedding(column, embedder), ...(await checkZone(read, table, merged))];
   if (embedder) {
     const vector = `${vectors ? 'v' : 't'}.${layout.vector.column}`;
     const where = conditions();
@@ -102,6 +102,28 @@ async function checkTable(
     ...missing.map((each) => warning('indexes', each.missing, each.remedy)),
     ...(missing.length === 0 ? [ok('indexes', 'all indexes that the statements of the gateway need exist')] : []),
   ];
+}
+
+/** Times without a zone are read as UTC, and the database writes those of its own zone: `now()` as a default, for one. */
+async function checkZone(read: Read, table: Table, { fields }: ResolvedMapping): Promise<Finding[]> {
+  const names = [...fields.values()].flatMap((reference) =>
+    reference.kind === 'column' && table.columns.get(reference.column)?.base === 'timestamp' ? [reference.column] : [],
+  );
+  if (names.length === 0) return [];
+  const [row] = await read<{ zone: string; differs: boolean }>(
+    `select current_setting('TimeZone') as zone, bool_or(day at time zone current_setting('TimeZone') <> day at time zone 'UTC') as differs
+       from generate_series(now() - interval '1 year', now(), interval '1 month') as day`,
+  );
+  const columns = `${listed(names.map((name) => `"${name}"`))} of ${quoted(table)}`;
+  const [first] = names as [string];
+  return row?.differs
+    ? [
+        warning(
+          'mapping',
+          `${columns} has no time zone and is read as UTC, and the zone of the server is ${row.zone}: times that a default such as now() or an application in that zone wrote are off by the difference; if these are, serve a view that has (${pg.escapeIdentifier(first)} at time zone ${pg.escapeLiteral(row.zone)})`,
+        ),
+      ]
+    : [ok('mapping', `${columns} has no time zone and is read as UTC, the zone of the server`)];
 }
 
 function reportEmbedding(column: Column | undefined, embedder: Embedder | undefined): Finding {
