@@ -65,7 +65,7 @@ export function createVectorSearch(options: SearchOptions) {
     const { statement, values } = indexed(wanted);
     const rows = await db.query(statement, values, call, INDEX_SETTINGS[index.method]);
     // The application may have filled the table since the start.
-    ranks = rows.every(({ unit }) => unit !== false);
+    if (rows.some(({ unit }) => unit === false)) ranks = false;
     if (!ranks) return all();
     const hits = toHits(rows);
     const records = hits.map(({ memory }) => memory);
