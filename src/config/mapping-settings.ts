@@ -11,7 +11,16 @@ const COLUMN = { allowed: 'the name of a column, in double quotes unless it is a
 
 type FieldName = Exclude<
   keyof typeof shape,
-  'preset' | 'schema' | 'table' | 'collection' | 'writable' | 'id' | 'new_ids' | 'embedding' | 'user_pattern'
+  | 'preset'
+  | 'schema'
+  | 'table'
+  | 'collection'
+  | 'writable'
+  | 'id'
+  | 'new_ids'
+  | 'embedding'
+  | 'deleted_at'
+  | 'user_pattern'
 >;
 
 /** Where a row holds a field. */
@@ -73,6 +82,13 @@ export const mapping = z.strictObject({
     env: 'OMP_MAPPING_EMBEDDING',
     description: 'Column of the vector; unset: that of the preset',
     example: 'embedding',
+    ...COLUMN,
+  }),
+  deleted_at: shape.deleted_at.register(settingFacts, {
+    env: 'OMP_MAPPING_DELETED_AT',
+    description:
+      'Column that marks a row as deleted, by a time or true: such rows are hidden, and a deleted memory is marked; unset: no row is marked',
+    example: 'deleted_at',
     ...COLUMN,
   }),
   content: field('content', 'the text', 'content'),

@@ -206,6 +206,34 @@ describe('doctor on a mapped table', () => {
     expect(told(await look(db.url, docs), 'problem')).toEqual([]);
   });
 
+  it('[Decision 25] compares the zone of the server, where times have none', async () => {
+    const laid = {
+      ...COLUMNS,
+      ddl: [...COLUMNS.ddl, 'alter table notes add written timestamp default now(), add changed timestamptz'],
+      mapping: { ...COLUMNS.mapping, created_at: 'written', updated_at: 'changed' },
+    };
+    const db = await filled(laid);
+    const zones = async (level: 'ok' | 'warning') =>
+      told(await look(db.url, laid), level).filter((each) => each.includes('time zone'));
+    const utc = 'mapping: "written" of "public"."notes" has no time zone and is read as UTC, the zone of the server';
+    await db.sql(`do $$ begin execute format('alter database %I set timezone to ''UTC''', current_database()); end $$`);
+    expect([await zones('ok'), await zones('warning')]).toEqual([[utc], []]);
+    // In London only half of the year differs.
+    for (const zone of ['America/New_York', 'Europe/London']) {
+      await db.sql(
+        `do $$ begin execute format('alter database %I set timezone to ''${zone}''', current_database()); end $$`,
+      );
+      expect([await zones('ok'), await zones('warning')]).toEqual([
+        [],
+        [
+          expect.stringMatching(
+            `^mapping: "written" of "public"."notes" has no time zone and is read as UTC, and the zone of the server is ${zone}: .* \\("written" at time zone '${zone}'\\)$`,
+          ),
+        ],
+      ]);
+    }
+  });
+
   it('reports a mapping that fits, and changes nothing', async () => {
     const db = await filled(COLUMNS);
     await db.sql('analyze notes');

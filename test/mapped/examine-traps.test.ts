@@ -118,9 +118,9 @@ describe('unusual tables', () => {
     await db.sql(`create index notes_near on ${db.in}notes using hnsw (("The Embedding"::${cast}) ${opclass})`);
     const mapping = { ...BARE, embedding: '"The Embedding"' };
     const { vector, ...layout } = await db.layout(mapping);
-    expect(vector.index).toEqual({ name: 'notes_near', method: 'hnsw', iterative: true });
+    expect(vector.index).toMatchObject({ name: 'notes_near', method: 'hnsw', iterative: true });
     const plan = await db.sql<{ 'QUERY PLAN': string }>(
-      `explain select 1 from ${layout.from} order by ${vector.distance(`'[1,0,0]'`)} limit 1`,
+      `explain select 1 from ${layout.from} order by ${vector.index?.distance(`'[1,0,0]'`)} limit 1`,
     );
     expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('notes_near');
     // It does not serve another length.
@@ -221,15 +221,15 @@ describe('unusual tables', () => {
       );
       const { layout, mistakes } = await examined();
       expect(mistakes).toEqual([]);
-      const index = { name: 'notes_near' };
-      expect(layout?.vector).toMatchObject({ metric: 'l2', index, cast: '::"Ext ensions".vector' });
+      const index = { name: 'notes_near', metric: 'l2' };
+      expect(layout?.vector).toMatchObject({ index, cast: '::"Ext ensions".vector' });
       const vector = layout?.vector.encode(Float32Array.from([0, 1, 0]));
       const { distance, comparable } = layout?.vector ?? {};
       expect(
         await library.sql(`select ${distance?.('$1')} as distance, ${comparable} as comparable from ${layout?.from}`, [
           vector,
         ]),
-      ).toEqual([{ distance: Math.SQRT2, comparable: true }]);
+      ).toEqual([{ distance: 1, comparable: true }]);
     });
 
     it('pgvector is required', async () => {
@@ -248,34 +248,32 @@ describe('unusual tables', () => {
     return rows.map(({ score }) => score);
   };
 
-  const CASES = [
-    // Of [1,0,0] to itself, to [0.6,0.8,0], [0,1,0], [-1,0,0] and the zero vector.
-    { opclass: 'cosine', metric: 'cosine', scores: [1, 0.6, 0, 0, 0] },
-    { opclass: 'l2', metric: 'l2', scores: [1, 0.6, 0, 0, 0.5] },
-    { opclass: 'ip', metric: 'inner product', scores: [1, 0.6, 0, 0, 0] },
-    { opclass: 'l1', metric: 'l1', scores: [1, 0.454545, 0.333333, 0.333333, 0.5] },
-  ] as const;
-  it.each(CASES.flatMap((each) => (['vector', 'halfvec'] as const).map((type) => ({ ...each, type }))))(
-    '(h) the index of $type by $opclass decides the operator',
-    async ({ opclass, metric, type, scores: wanted }) => {
-      await make(COLUMNS.replace('vector(3)', `${type}(3)`));
-      await db.sql(`create index on ${db.in}notes using hnsw (embedding ${type}_${opclass}_ops)`);
-      const vectors = ['[1,0,0]', '[0.6,0.8,0]', '[0,1,0]', '[-1,0,0]', '[0,0,0]'];
-      for (const [id, embedding] of vectors.entries()) await insert({ id, content: 'x', user_id: 'ana', embedding });
-      const { layout } = await db.examine(BARE);
-      if (!layout) throw new Error('no layout');
-      expect(layout.vector.metric).toBe(metric);
-      const shown = await scores(layout);
-      for (const [row, score] of wanted.entries()) expect(shown[row], vectors[row]).toBeCloseTo(score, 3);
-      // A query vector of length 0.
-      expect((await scores(layout, [0, 0, 0])).every((score) => score >= 0 && score <= 1)).toBe(true);
-      const plan = await db.sql<{ 'QUERY PLAN': string }>(
-        `explain select 1 from ${layout.from} order by ${layout.vector.distance(`'[1,0,0]'`)} limit 1`,
-      );
-      expect(plan[0]?.['QUERY PLAN']).toContain('Limit');
-      expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('Index Scan');
-    },
-  );
+  it.each(
+    ['cosine', 'l2', 'ip', 'l1'].flatMap((metric) =>
+      (['vector', 'halfvec'] as const).map((type) => ({ metric, type })),
+    ),
+  )('(h) scores are the cosine, and the index of $type by $metric orders what it can', async ({ metric, type }) => {
+    await make(COLUMNS.replace('vector(3)', `${type}(3)`));
+    await db.sql(`create index on ${db.in}notes using hnsw (embedding ${type}_${metric}_ops)`);
+    const vectors = ['[1,0,0]', '[0.6,0.8,0]', '[0,1,0]', '[-1,0,0]'];
+    for (const [id, embedding] of vectors.entries()) await insert({ id, content: 'x', user_id: 'ana', embedding });
+    const layout = await db.layout(BARE);
+    const { index } = layout.vector;
+    expect(index).toMatchObject({ metric, ranks: metric !== 'l1' });
+    const plan = await db.sql<{ 'QUERY PLAN': string }>(
+      `explain select 1 from ${layout.from} order by ${index?.distance(`'[1,0,0]'`)} limit 1`,
+    );
+    expect(plan[0]?.['QUERY PLAN']).toContain('Limit');
+    expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('Index Scan');
+    // And the zero vector, and one of another length.
+    for (const [id, embedding] of ['[0,0,0]', '[30,40,0]'].entries())
+      await insert({ id: 5 + id, content: 'x', user_id: 'ana', embedding });
+    for (const [row, score] of [1, 0.6, 0, 0, 0, 0.6].entries())
+      expect((await scores(layout))[row]).toBeCloseTo(score, 3);
+    // A query vector of length 0.
+    expect(await scores(layout, [0, 0, 0])).toEqual(Array(6).fill(0));
+    expect((await db.layout(BARE)).vector.index?.ranks).toBe(metric === 'cosine');
+  });
 
   it('(h) prefers an index by cosine, and skips unusable indexes', async () => {
     await make();
@@ -284,23 +282,30 @@ describe('unusual tables', () => {
     await index('a_partial', `hnsw (embedding vector_cosine_ops) where user_id = 'ana'`);
     await index('b_bits', 'hnsw ((binary_quantize(embedding)::bit(3)) bit_hamming_ops)');
     await index('c_other', `hnsw ((embedding::halfvec(3)::vector(3)) vector_l2_ops)`);
-    expect(await chosen()).toMatchObject({ metric: 'cosine', index: undefined });
+    expect(await chosen()).toMatchObject({ index: undefined });
     await index('e_l2', 'ivfflat (embedding vector_l2_ops) with (lists = 1)');
     await index('d_ip', 'hnsw (embedding vector_ip_ops)');
-    expect(await chosen()).toMatchObject({ metric: 'inner product', index: { name: 'd_ip', method: 'hnsw' } });
+    expect(await chosen()).toMatchObject({ index: { name: 'd_ip', method: 'hnsw', metric: 'ip' } });
     await index('f_cosine', 'ivfflat (embedding vector_cosine_ops) with (lists = 1)');
-    expect(await chosen()).toMatchObject({ metric: 'cosine', index: { name: 'f_cosine', method: 'ivfflat' } });
+    expect(await chosen()).toMatchObject({ index: { name: 'f_cosine', method: 'ivfflat', metric: 'cosine' } });
   });
 
-  it('(h) warns if vectors do not have length 1, so that scores are no cosine similarities', async () => {
+  it('(h) warns of an index that orders by the length of vectors, and of writing vectors of another length', async () => {
     await make();
     await db.sql(`create index near on ${db.in}notes using hnsw (embedding vector_l2_ops)`);
     await insert({ id: 'a', content: 'a', user_id: 'ana', embedding: '[0.6,0.8,0]' });
-    const told = async () => (await db.examine(BARE)).warnings.filter((text) => text.includes('near'));
-    expect(await told()).toEqual([]);
+    const told = async (more = {}) =>
+      (await db.examine({ ...BARE, ...more })).warnings.filter((text) => text.includes('cosine'));
+    expect(await told({ writable: true })).toEqual([]);
     await insert({ id: 'b', content: 'b', user_id: 'ana', embedding: '[3,4,0]' });
-    expect(await told()).toEqual([
-      `the index near orders by Euclidean distance, and the vectors in "embedding" of ${db.schema}.notes do not have length 1: scores are not cosine similarities`,
+    const column = `the vectors in "embedding" of ${db.schema}.notes do not have length 1`;
+    const unused = `the index near does not order as the cosine does, since ${column}: a search compares all vectors of its user; an index by cosine would serve users with many rows`;
+    expect(await told()).toEqual([unused]);
+    expect(await told({ writable: true })).toEqual([
+      unused,
+      expect.stringMatching(`^${column}, and those that the gateway writes have`),
     ]);
+    await db.sql(`create index nearer on ${db.in}notes using hnsw (embedding vector_cosine_ops)`);
+    expect(await told({ writable: true })).toEqual([]);
   });
 });

@@ -120,6 +120,27 @@ describe('a mapping that does not fit', () => {
     ]);
   });
 
+  it('names a mark of deleted rows that cannot be one, and finds one that is not set', async () => {
+    const named = 'deletedAt isDeleted deleted deleted_on undeleted deleted_by'.split(' ');
+    await make(`${COLUMNS}, "deletedAt" timestamptz, "isDeleted" boolean, deleted int, deleted_on date, undeleted boolean, deleted_by text,
+      never boolean generated always as (false) stored`);
+    const warned = async (more = {}) =>
+      (await db.examine({ ...BARE, ...more })).warnings.filter((each) => named.some((name) => each.includes(name)));
+    expect(await warned()).toEqual([
+      `${label} has a column deletedAt, isDeleted and deleted_on, and rows that are marked as deleted there are served; OMP_MAPPING_DELETED_AT=deletedAt hides them`,
+    ]);
+    expect(await warned({ deleted_at: 'isDeleted' })).toEqual([]);
+    expect(await mistakes({ ...BARE, deleted_at: 'deleted' })).toEqual([
+      `OMP_MAPPING_DELETED_AT: the column "deleted" of ${label} is integer; it must be timestamptz, timestamp, date or boolean`,
+    ]);
+    expect(await mistakes({ ...BARE, deleted_at: 'never', writable: true })).toEqual([
+      'OMP_MAPPING_WRITABLE: the database computes the column of OMP_MAPPING_DELETED_AT, so no row can be marked as deleted',
+    ]);
+    expect(await mistakes({ ...BARE, deleted_at: 'missing' })).toEqual([
+      expect.stringContaining('has no column "missing"'),
+    ]);
+  });
+
   it('names a path into a column of text', async () => {
     await make(`${COLUMNS}, meta text`);
     expect(await mistakes({ ...BARE, tags: `meta->'tags'` })).toEqual([
@@ -194,6 +215,15 @@ describe('a mapping that does not fit', () => {
       await db.sql(`create unique index on ${db.in}notes (lower(id))`);
       expect(await mistakes(writing)).toEqual([told]);
       await db.sql(`create unique index on ${db.in}notes (id) include (content)`);
+      expect((await db.examine(writing)).mistakes).toEqual([]);
+    });
+
+    it('requires that an id identifies one row of a partition', async () => {
+      await make('id text, content text, user_id text, embedding vector(3)) partition by hash (user_id');
+      expect(await mistakes(writing)).toEqual([
+        `OMP_MAPPING_WRITABLE: ${label} has no primary key or unique index that contains "id", so a write could change several rows`,
+      ]);
+      await db.sql(`create unique index on ${db.in}notes (user_id, id)`);
       expect((await db.examine(writing)).mistakes).toEqual([]);
     });
 

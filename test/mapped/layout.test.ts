@@ -430,9 +430,12 @@ describe('reading and writing columns', () => {
         );
       };
       const without = { id: 'ana/b', comparable: false, distance: null };
-      expect(await distances({})).toEqual([{ id: 'ana/a', comparable: true, distance: -2 }, without]);
+      expect(await distances({})).toEqual([
+        { id: 'ana/a', comparable: true, distance: expect.closeTo(1 - 2 / Math.sqrt(5)) },
+        without,
+      ]);
       expect(await distances({ collection: `it's` })).toEqual([
-        { id: 'ana/a', comparable: true, distance: -0 },
+        { id: 'ana/a', comparable: true, distance: 1 },
         without,
       ]);
       await db.sql(`alter table ${vectors} drop column key, drop column field_name`);

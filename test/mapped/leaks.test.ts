@@ -1,12 +1,13 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { MemoryPatch } from '#contract';
 import { conditions } from '../../providers/postgres/tables/conditions.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import type { FullStore } from '../support/stores.ts';
 import type { Subject } from '../support/subject.ts';
-import { COLUMNS, DOCUMENT, type MappedTable, openTable, vectorOf } from './tables.ts';
+import { BARE, COLUMNS, DOCUMENT, type MappedTable, MIXED, openTable, vectorOf } from './tables.ts';
 
 const text = 'ana likes green tea';
 const uuid = (last: number): string => `00000000-0000-4000-8000-${String(last).padStart(12, '0')}`;
@@ -218,6 +219,66 @@ describe('texts that are equal only under a collation', () => {
   });
 });
 
+describe.each([
+  ['timestamptz', 'now()'],
+  ['timestamp', 'now()'],
+  ['date', 'current_date'],
+  ['boolean', 'true'],
+])('rows that are marked as deleted by %s', (type, value) => {
+  const shape = { ...COLUMNS, columns: `${COLUMNS.columns}, "deletedAt" ${type}` };
+  const mapping = { deleted_at: '"deletedAt"' };
+  const insert = async (table: MappedTable, id: string) =>
+    table.insert({ id, user_id: 'ana', content: text, created_at: '2024-01-01', embedding: await vectorOf(text) });
+  const gone = refTo('gone');
+
+  it('[Decision 25] are reached by no verb but the erase of their user', async () => {
+    const table = await openTable(shape);
+    onTestFinished(() => table.close());
+    for (const id of ['gone', 'kept']) await insert(table, id);
+    await table.sql(`update ${table.name} set "deletedAt" = ${value} where id = 'gone'`);
+    const provider = await table.open({ mapping });
+    const row = () => table.sql(`select ctid, t::text from ${table.name} as t where id = 'gone'`);
+    const before = await row();
+    const ids = (found: readonly { id: string }[]) => found.map(({ id }) => id);
+    const verbs: Record<string, () => Promise<unknown>> = {
+      get: async () =>
+        ids([(await provider.get(gone, call)) ?? [], (await provider.get(refTo('kept'), call)) ?? []].flat()),
+      list: async () => ids(await provider.list(listOf('ana'), call)),
+      search: async () => ids((await provider.search(searchFor('ana', text), call)).map(({ memory }) => memory)),
+      export: async () =>
+        ids(
+          (await provider.export?.({ limit: 9, max_bytes: 1e9, vectors: true }, call))?.items.map(
+            ({ memory }) => memory,
+          ) ?? [],
+        ),
+      vectorsOf: async () => [
+        ...((await provider.vectorsOf?.({ user_id: 'ana', ids: ['gone', 'kept'], within: null }, call))?.keys() ?? []),
+      ],
+      update: async () => {
+        expect(await provider.update({ ref: gone, patch: { content: 'mine' } }, call)).toBeUndefined();
+        return ids([(await provider.update({ ref: refTo('kept'), patch: { tags: ['x'] } }, call)) ?? []].flat());
+      },
+      delete: async () => ((await provider.delete(gone, call)) ? ['gone', 'kept'] : ['kept']),
+      erase: async () => ['kept'],
+    };
+    const others = ['add', 'batch', 'queryVector', 'ping', 'close', 'stats'];
+    const methods = Object.entries(provider).flatMap(([name, each]) => (typeof each === 'function' ? [name] : []));
+    expect([...Object.keys(verbs), ...others].sort()).toEqual(methods.sort());
+    for (const [name, ask] of Object.entries(verbs)) expect(await ask(), name).toEqual(['kept']);
+    expect(await row()).toEqual(before);
+
+    expect(await provider.delete(refTo('kept'), call)).toBe(true);
+    expect(await provider.list(listOf('ana'), call)).toEqual([]);
+    expect(await provider.delete(refTo('kept'), call)).toBe(false);
+    expect(await table.sql(`select id from ${table.name} where "deletedAt" is not null order by 1`)).toEqual([
+      { id: 'gone' },
+      { id: 'kept' },
+    ]);
+    expect(await provider.erase({ user_id: 'ana' }, call)).toMatchObject([{ removed: { memories: 2, vectors: 2 } }]);
+    expect(await table.sql(`select from ${table.name}`)).toEqual([]);
+  });
+});
+
 describe('a write that would change another row', () => {
   it('[Decision 14] [Decision 25] is rolled back: a trigger gives the row to another user, or changes its id', async () => {
     const table = await openTable(COLUMNS);
@@ -241,6 +302,45 @@ describe('a write that would change another row', () => {
       expect(await table.sql(`select t::text from ${table.name} as t`), change).toEqual(before);
     }
   });
+
+  it.each([COLUMNS, DOCUMENT, MIXED, BARE])(
+    '[Decision 25] is rolled back: the application gave a second row the same id, in a table with $label',
+    async (shape) => {
+      const table = await openTable(shape);
+      onTestFinished(() => table.close());
+      const provider = await table.open();
+      const { id, updated_at } = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
+      const [key] = await table.sql<{ name: string }>(
+        `select conname as name from pg_constraint where conrelid = $1::regclass and contype = 'p'`,
+        [table.name],
+      );
+      await table.sql(
+        `alter table ${table.name} drop constraint "${key?.name}"; insert into ${table.name} select * from ${table.name}`,
+      );
+      const rows = () => table.sql(`select ctid, t::text from ${table.name} as t`);
+      const before = await rows();
+      expect(before).toHaveLength(2);
+      const patches: MemoryPatch[] = [{ content: 'likes coffee' }];
+      if (shape !== BARE)
+        patches.push(
+          { tags: ['b'] },
+          { confidence: 0.5 },
+          { valid_to: '2030-01-01T00:00:00.000Z' },
+          { extensions: { 'x-a': 1 } },
+        );
+      const refused = { code: 'provider_error', message: expect.stringContaining('several rows of one id') };
+      const refs = [
+        {},
+        { users: ['ana'] },
+        ...(provider.capabilities.etags ? [{ versions: [updated_at as string] }] : []),
+      ];
+      for (const ref of refs.map((more) => refTo(id, more))) {
+        for (const patch of patches) await expect(provider.update({ ref, patch }, call)).rejects.toMatchObject(refused);
+        await expect(provider.delete(ref, call)).rejects.toMatchObject(refused);
+      }
+      expect(await rows()).toEqual(before);
+    },
+  );
 
   it('[Decision 14] [Decision 25] is rolled back: a rule deletes the row of another user', async () => {
     const table = await openTable(COLUMNS);

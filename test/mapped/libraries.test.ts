@@ -1,145 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { register } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { documentedEnvironment, openAiServer, type RunningMapped, serveDocumented, vectorOf } from './documented.ts';
+import { exported } from './exported.ts';
 import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';
-
-// The libraries are installed from npm. Only what the tests call is typed, since they are not installed everywhere.
-
-const FOLDER = new URL('../mapped-libraries/node_modules/', import.meta.url);
-
-/** Why nothing can be loaded; undefined: it can. */
-const NOT_INSTALLED = existsSync(FOLDER)
-  ? undefined
-  : 'the libraries are not installed: npm ci --prefix test/mapped-libraries';
-
-const load = async <Module>(path: string): Promise<Module> => await import(new URL(path, FOLDER).href);
-
-interface LangchainDocument {
-  readonly id?: string;
-  readonly pageContent: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
-
-interface LangchainStore {
-  addDocuments(documents: readonly LangchainDocument[], options?: { ids: readonly string[] }): Promise<void>;
-  similaritySearch(query: string, k: number, filter?: object): Promise<LangchainDocument[]>;
-  delete(which: { ids: readonly string[] }): Promise<void>;
-  end(): Promise<void>;
-}
-
-const embeddings = {
-  embedDocuments: (texts: readonly string[]) =>
-    Promise.all(texts.map(async (text) => [...(await vectorOf(text, 1536))])),
-  embedQuery: async (text: string) => [...(await vectorOf(text, 1536))],
-};
-
-/** `PGVectorStore.initialize`, which makes the table; embeddings of 1536 dimensions as `vectorOf` makes them. */
-async function openLangchain(url: string, config: object): Promise<LangchainStore> {
-  const { PGVectorStore } = await load<{
-    PGVectorStore: { initialize(from: typeof embeddings, config: object): Promise<LangchainStore> };
-  }>('@langchain/community/dist/vectorstores/pgvector.js');
-  return PGVectorStore.initialize(embeddings, { postgresConnectionOptions: { connectionString: url }, ...config });
-}
-
-interface LlamaNode {
-  readonly id_: string;
-  readonly text: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
-
-interface LlamaStore {
-  setCollection(name: string): void;
-  add(nodes: readonly LlamaNode[]): Promise<string[]>;
-  query(query: object): Promise<{ nodes: LlamaNode[]; ids: string[]; similarities: number[] }>;
-  delete(id: string): Promise<void>;
-  client(): Promise<{ close(): Promise<void> }>;
-}
-
-/** LlamaIndex' `PGVectorStore`, and what makes its nodes. */
-async function openLlamaindex(url: string) {
-  const core = (name: string) => `@llamaindex/core/${name}/dist/index.js`;
-  const { PGVectorStore } = await load<{ PGVectorStore: new (config: object) => LlamaStore }>(
-    '@llamaindex/postgres/dist/index.js',
-  );
-  const { TextNode } = await load<{ TextNode: new (fields: object) => LlamaNode }>(core('schema'));
-  const { BaseEmbedding } = await load<{ BaseEmbedding: new () => object }>(core('embeddings'));
-  class Embedding extends BaseEmbedding {
-    getTextEmbedding = embeddings.embedQuery;
-  }
-  const embeddingModel = new Embedding();
-  return {
-    store: new PGVectorStore({ clientConfig: { connectionString: url }, dimensions: 1536, embeddingModel }),
-    node: async (id_: string, text: string, metadata: object) =>
-      new TextNode({ id_, text, metadata, embedding: await embeddings.embedQuery(text) }),
-  };
-}
-
-interface LanggraphStore {
-  put(namespace: readonly string[], key: string, value: object, index?: false): Promise<void>;
-  delete(namespace: readonly string[], key: string): Promise<void>;
-  stop(): Promise<void>;
-}
-
-/** LangGraph's `PostgresStore`, which makes its tables in the schema; without `fields` it embeds whole values. */
-async function openLanggraph(url: string, schema: string, fields?: readonly string[]): Promise<LanggraphStore> {
-  const { PostgresStore } = await load<{
-    PostgresStore: { fromConnString(url: string, config: object): LanggraphStore & { setup(): Promise<void> } };
-  }>('@langchain/langgraph-checkpoint-postgres/dist/store/index.js');
-  const store = PostgresStore.fromConnString(url, { schema, index: { dims: 1536, embed: embeddings, fields } });
-  await store.setup();
-  return store;
-}
-
-interface Mem0 {
-  add(text: string, options: object): Promise<{ results: { id: string; memory: string }[] }>;
-  update(id: string, change: { text: string }): Promise<unknown>;
-  delete(id: string): Promise<unknown>;
-  readonly vectorStore: Closable;
-  /** Created by the first text that mem0 splits. */
-  readonly _entityStore?: Closable;
-}
-
-interface Closable {
-  close(): Promise<void>;
-}
-
-/** Resolves to an empty class: mem0 imports SQLite, which has to be compiled, for a history that is turned off here. */
-const WITHOUT_SQLITE = `data:text/javascript,${encodeURIComponent(`
-  export const resolve = (specifier, context, next) =>
-    specifier === 'better-sqlite3'
-      ? { url: 'data:text/javascript,export default class {}', shortCircuit: true }
-      : next(specifier, context);`)}`;
-
-/** mem0's `Memory` on pgvector, with an embedding service and a language model at `base_url`; without telemetry. */
-async function openMem0(url: string, base_url: string) {
-  process.env.MEM0_TELEMETRY = 'false';
-  const folder = await mkdtemp(join(tmpdir(), 'mem0-'));
-  process.env.MEM0_DIR = folder;
-  register(WITHOUT_SQLITE);
-  const { Memory } = await load<{ Memory: new (config: object) => Mem0 }>('mem0ai/dist/oss/index.mjs');
-  const service = { apiKey: 'key', baseURL: base_url };
-  const memory = new Memory({
-    disableHistory: true,
-    embedder: { provider: 'openai', config: { ...service, model: 'text-embedding-3-small' } },
-    llm: { provider: 'openai', config: service },
-    vectorStore: { provider: 'pgvector', config: { connectionString: url, dimension: 1536, embeddingModelDims: 1536 } },
-  });
-  return {
-    memory,
-    async close() {
-      await memory.vectorStore.close();
-      await memory._entityStore?.close();
-      await rm(folder, { recursive: true });
-    },
-  };
-}
+import {
+  embeddings,
+  type LangchainStore,
+  NOT_INSTALLED,
+  openLangchain,
+  openLanggraph,
+  openLlamaindex,
+  openMastra,
+  openMem0,
+  openSequelize,
+  upsertMastra,
+} from './library-openers.ts';
 
 const TEXTS = { ferry: 'the ferry leaves at nine', peanuts: 'allergic to peanuts', lisbon: 'lives in Lisbon' } as const;
 
@@ -165,6 +42,8 @@ interface Running {
 
 interface LibrarySuite {
   readonly page: string;
+  /** Of the settings on the page. */
+  readonly heading?: string;
   open(url: string, base_url: string): Promise<Library>;
   /** Settings besides those of the page. */
   readonly env?: Readonly<Record<string, string>>;
@@ -174,7 +53,7 @@ interface LibrarySuite {
 }
 
 /** Tests of a library and a gateway on the same tables. */
-function librarySuite(name: string, { page, open, env = {}, metadata, more }: LibrarySuite): void {
+function librarySuite(name: string, { page, heading, open, env = {}, metadata, more }: LibrarySuite): void {
   const missing = SERVER_URL === '' ? NO_SERVER : NOT_INSTALLED;
   describe(`${name} and the gateway on the same tables`, () => {
     let running: Running;
@@ -183,7 +62,11 @@ function librarySuite(name: string, { page, open, env = {}, metadata, more }: Li
     beforeAll(async () => {
       if (missing !== undefined) return;
       const [db, openai] = await Promise.all([openLibraryDatabase(), openAiServer()]);
-      const documented = { ...documentedEnvironment(page), DATABASE_URL: db.url, OPENAI_BASE_URL: openai.base_url };
+      const documented = {
+        ...documentedEnvironment(page, heading),
+        DATABASE_URL: db.url,
+        OPENAI_BASE_URL: openai.base_url,
+      };
       opened.push(db.close, openai.close);
       running = {
         db,
@@ -295,7 +178,7 @@ librarySuite('LangChain.js', {
       close: store.end.bind(store),
     };
   },
-  more: (running) =>
+  more(running) {
     it('serves and writes the configured collection of several', async () => {
       const collection = (collectionName: string) =>
         openLangchain(running().db.url, { tableName: 'shelves', collectionTableName: 'collections', collectionName });
@@ -317,7 +200,38 @@ librarySuite('LangChain.js', {
       const texts = async (store: LangchainStore) =>
         (await store.similaritySearch('added', 9)).map(({ pageContent }) => pageContent).sort();
       expect([await texts(notes), await texts(drafts)]).toEqual([['added', 'kept'], ['scratched']]);
-    }),
+    });
+
+    it('finds by cosine what it compares by Euclidean distance, with vectors of other lengths than 1', async () => {
+      const longer = (vector: readonly number[], text: string) => vector.map((value) => value * (2 + text.length));
+      const by = {
+        embedDocuments: async (texts: readonly string[]) =>
+          (await embeddings.embedDocuments(texts)).map((vector, at) => longer(vector, texts[at] as string)),
+        embedQuery: async (text: string) => longer(await embeddings.embedQuery(text), text),
+      };
+      const store = await openLangchain(
+        running().db.url,
+        { tableName: 'longer', distanceStrategy: 'euclidean', dimensions: 1536 },
+        by,
+      );
+      running().closing(() => store.end());
+      await store.createHnswIndex({ dimensions: 1536, namespace: 'longer' });
+      await store.addDocuments(
+        Object.values(TEXTS).map((pageContent) => ({ pageContent, metadata: { user_id: 'ana' } })),
+      );
+      const client = await running().serve({
+        OMP_MAPPING_TABLE: 'longer',
+        OMP_MAPPING_CONTENT: 'text',
+        OMP_MAPPING_EMBEDDING: 'embedding',
+      });
+      for (const text of Object.values(TEXTS)) {
+        expect((await store.similaritySearch(text, 1))[0]).toMatchObject({ pageContent: text });
+        const [hit] = await client.search({ user_id: 'ana', q: text });
+        expect(hit).toMatchObject({ memory: { content: text }, score: expect.closeTo(1, 3) });
+        expect((await client.context({ user_id: 'ana', query: text })).text).toContain(text);
+      }
+    });
+  },
 });
 
 librarySuite('LangGraph', {
@@ -416,5 +330,128 @@ librarySuite('LlamaIndex.TS', {
       );
       const { items } = await client.list({ user_id: 'cleo', until: '2020-02-01T06:00:00Z' });
       expect(items).toMatchObject([{ content: 'sings', created_at: '2020-02-01T06:00:00.000Z' }]);
+    }),
+});
+
+const inMastra = { ferry: 'ferry', peanuts: 'peanuts', lisbon: 'lisbon' };
+
+librarySuite('Mastra', {
+  page: 'mastra',
+  metadata: { topic: { area: 'food' } },
+  async open(url) {
+    const store = await openMastra(url);
+    await store.createIndex({ indexName: 'embeddings', dimension: 1536 });
+    await upsertMastra(store, {
+      ferry: { text: TEXTS.ferry, user_id: 'ana' },
+      peanuts: { text: TEXTS.peanuts, user_id: 'ana', topic: { area: 'food' } },
+      lisbon: { text: TEXTS.lisbon, user_id: 'ben' },
+      none: { text: 'has no user' },
+    });
+    // The same ids in another namespace.
+    await upsertMastra(
+      store,
+      { ferry: { text: 'scratched', user_id: 'ana' }, more: { text: 'scratched too', user_id: 'ana' } },
+      'drafts',
+    );
+    return {
+      ids: inMastra,
+      remove: (id) => store.deleteVector({ indexName: 'embeddings', id }),
+      find: async (text, user_id) =>
+        (
+          await store.query({
+            indexName: 'embeddings',
+            queryVector: await embeddings.embedQuery(text),
+            topK: 9,
+            filter: { user_id },
+          })
+        ).map(({ id, metadata: { text: found, ...rest } }) => ({ id, text: String(found), metadata: rest })),
+      close: store.disconnect.bind(store),
+    };
+  },
+  more(running) {
+    it('serves, exports and writes the configured namespace of several', async () => {
+      const client = await running().serve({ OMP_MAPPING_WRITABLE: 'true', OMP_MAPPING_COLLECTION: 'drafts' });
+      expect((await exported(client)).map(({ content }) => content).sort()).toEqual(['scratched', 'scratched too']);
+      await client.update('ferry', { content: 'changed' });
+      await client.remove('more');
+      const { id } = await client.add({ user_id: 'ana', content: 'added' });
+      const rows = await running().db.sql(
+        `select vector_id, metadata->>'text' as text from embeddings where namespace = 'drafts'`,
+      );
+      expect(rows).toEqual(
+        expect.arrayContaining([
+          { vector_id: 'ferry', text: 'changed' },
+          { vector_id: id, text: 'added' },
+        ]),
+      );
+      expect(rows).toHaveLength(2);
+      await client.tell('DELETE', '/users/ana/memories');
+      const left = await running().db.sql('select distinct namespace from embeddings');
+      expect(left).toEqual([{ namespace: 'default' }]);
+    });
+
+    it('[Decision 25] serves a table from before the namespaces, and changes none of two rows of an id once it has some', async () => {
+      const { db, serve, closing } = running();
+      // As @mastra/pg 1.20.0 makes it.
+      await db.sql(`drop table embeddings; create table embeddings (id serial primary key, vector_id text unique not null,
+        embedding vector(1536), metadata jsonb default '{}'::jsonb)`);
+      const before = await serve({ OMP_MAPPING_WRITABLE: 'true' });
+      const { id } = await before.add({ user_id: 'ana', content: 'plays the cello' });
+      const store = await openMastra(db.url);
+      closing(() => store.disconnect());
+      await upsertMastra(store, { [id]: { text: 'scratched', user_id: 'ana' } }, 'drafts');
+      const rows = await db.rows();
+      expect(rows.embeddings).toHaveLength(2);
+      const path = before.byId(id);
+      for (const reply of [await before.tell('PATCH', path, { content: 'mine' }), await before.tell('DELETE', path)])
+        expectError(reply, 'provider_error');
+      expect(await db.rows()).toEqual(rows);
+      const after = await serve({ OMP_MAPPING_WRITABLE: 'true' });
+      expect((await exported(after)).map(({ content }) => content)).toEqual(['plays the cello']);
+      expect(await after.update(id, { content: 'plays the violin' })).toMatchObject({ content: 'plays the violin' });
+    });
+  },
+});
+
+let destroyed: Awaited<ReturnType<typeof openSequelize>>['notes'];
+
+librarySuite('Sequelize', {
+  page: 'custom',
+  heading: 'Sequelize, with rows that are only marked as deleted',
+  async open(url) {
+    const { notes, nearest, close } = await openSequelize(url);
+    destroyed = notes;
+    const make = async (content: string, userId: string) =>
+      (await notes.create({ content, userId, embedding: await embeddings.embedQuery(content) })).id;
+    const ids = {
+      ferry: await make(TEXTS.ferry, 'ana'),
+      peanuts: await make(TEXTS.peanuts, 'ana'),
+      lisbon: await make(TEXTS.lisbon, 'ben'),
+    };
+    await (await notes.findByPk(await make(TEXTS.peanuts, 'ana'))).destroy();
+    return {
+      ids,
+      remove: async (id) => (await notes.findByPk(id)).destroy(),
+      find: async (text, userId) =>
+        (await notes.findAll({ where: { userId }, order: [nearest(await embeddings.embedQuery(text))] })).map(
+          ({ id, content }) => ({ id, text: content, metadata: { user_id: userId } }),
+        ),
+      close,
+    };
+  },
+  more: (running) =>
+    it('a memory that the gateway deletes can be restored, and one that the library deletes is gone', async () => {
+      const client = await running().serve({ OMP_MAPPING_WRITABLE: 'true' });
+      const { id } = await client.add({ user_id: 'cleo', content: 'sings' });
+      await client.remove(id);
+      expect(await destroyed.findByPk(id)).toBeNull();
+      const note = await destroyed.findByPk(id, { paranoid: false });
+      await note.restore();
+      expect(await client.get(id)).toMatchObject({ content: 'sings' });
+      await note.destroy();
+      expectError(await client.ask(client.byId(id)), 'not_found');
+      const erased = await client.tell('DELETE', '/users/cleo/memories');
+      expect(erased.body).toMatchObject({ deleted: 1, receipt: { complete: true } });
+      expect(await destroyed.findByPk(id, { paranoid: false })).toBeNull();
     }),
 });

@@ -15,31 +15,6 @@ const TEXTS = ['likes green tea', 'likes black tea', 'drives a red van', 'allerg
 const fill = async (table: MappedTable, texts: readonly string[] = TEXTS, owner = 'ana') => {
   for (const content of texts) await table.insert({ content, owner, embedding: await vectorOf(content) });
 };
-const scores = (hits: readonly SearchHit[]) => hits.map(({ memory, score }) => [memory.content, score]);
-
-describe('an index with another operator', () => {
-  it('orders by that operator, also if vectors are longer than 1', async () => {
-    const table = await tableOf(BARE);
-    for (const [place, content] of ['near', 'nearer', 'nearest'].entries()) {
-      await table.insert({
-        content,
-        owner: 'ana',
-        embedding: `[${Array(64)
-          .fill((place + 1) * 3)
-          .join(',')}]`,
-      });
-    }
-    await table.sql(`create index on ${table.name} using hnsw (embedding vector_ip_ops)`);
-    const layout = await table.layout();
-    const run = await searching(table, layout, { large_user_rows: 100, vector: new Float32Array(64).fill(0.125) });
-    const { hits } = await run(searchFor('ana', 'x'));
-    expect(scores(hits)).toEqual([
-      ['nearest', 1],
-      ['nearer', 1],
-      ['near', 1],
-    ]);
-  });
-});
 
 /** The search alone, with the statements it sends. */
 const directly = async (
@@ -151,8 +126,9 @@ describe('compared rows', () => {
 
   it('always all without iterative scans', async () => {
     const layout = await table.layout();
-    const index = { name: 'old', method: 'hnsw', iterative: false } as const;
-    const old = await searching(table, { ...layout, vector: { ...layout.vector, index } }, { large_user_rows: 100 });
+    const { index } = layout.vector;
+    const vector = { ...layout.vector, index: index && { ...index, iterative: false } };
+    const old = await searching(table, { ...layout, vector }, { large_user_rows: 100 });
     expect((await old(searchFor('large', 'note 12'))).sent).toEqual(['all']);
   });
 
@@ -174,6 +150,29 @@ describe('compared rows', () => {
 });
 
 describe('vectors', () => {
+  it.each(['l2', 'ip', 'l1'])(
+    'of other lengths than 1 are found by cosine, beside an index by %s, by large users too',
+    async (metric) => {
+      const table = await tableOf(BARE);
+      const long = async (content: string, factor: number) =>
+        `[${(JSON.parse(await vectorOf(content)) as number[]).map((value) => value * factor)}]`;
+      const contents = Array.from({ length: 200 }, (_, number) => `note ${number * 7919} of many`);
+      const wanted = searchFor('ana', contents[7] as string);
+      await table.sql(`create index on ${table.name} using hnsw (embedding vector_${metric}_ops)`);
+      const early = await searching(table, await table.layout(), { large_user_rows: 100 });
+      for (const [number, content] of contents.entries())
+        await table.insert({ content, owner: 'ana', embedding: await long(content, 3 + number) });
+      const late = await searching(table, await table.layout(), { large_user_rows: 100 });
+      const thorough = await searching(table, await table.layout(), { large_user_rows: 1_000 });
+      const { hits } = await thorough(wanted);
+      expect(hits[0]).toMatchObject({ memory: { content: contents[7] }, score: expect.closeTo(1, 3) });
+      expect((await late(wanted)).hits).toEqual(hits);
+      // Opened on the empty table.
+      expect((await early(wanted)).hits).toEqual(hits);
+      expect((await early(wanted)).sent).toEqual(['all']);
+    },
+  );
+
   it('of no or another length are listed, not found', async () => {
     const table = await tableOf({ ...BARE, columns: BARE.columns.replace('vector(64)', 'vector') });
     await fill(table);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryPatch } from '#contract';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import { recordingLog } from '../support/subject.ts';
 import { BARE, COLUMNS, DOCUMENT, MIXED, openedTables, vectorOf } from './tables.ts';
 
 const { tableOf } = openedTables();
@@ -223,6 +224,31 @@ it('stores nothing in a collection that was deleted in the meantime', async () =
     code: 'provider_error',
   });
   expect(await table.sql(`select document from ${table.name}`)).toEqual([{ document: 'kept' }]);
+});
+
+it('[Decision 25] changes rows of a partitioned table, whose key has the user in it', async () => {
+  const table = await tableOf({
+    ...BARE,
+    columns: `${BARE.columns.replace(' primary key', '')}, primary key (owner, id)) partition by hash (owner`,
+  });
+  for (const part of [0, 1])
+    await table.sql(
+      `create table ${table.schema}.part_${part} partition of ${table.name} for values with (modulus 2, remainder ${part})`,
+    );
+  const log = recordingLog();
+  const provider = await table.open({ log });
+  expect(log.lines.map(({ message }) => message).join()).toContain('changes by such an id are refused');
+  for (const user of ['ana', 'bo', 'cleo', 'dan']) {
+    const { id } = await provider.add({ input: memoryOf(user, 'likes tea') }, call);
+    expect(await provider.update({ ref: refTo(id), patch: { content: 'likes coffee' } }, call)).toMatchObject({ id });
+    expect(await provider.get(refTo(id), call)).toMatchObject({ user_id: user, content: 'likes coffee' });
+    expect(await provider.delete(refTo(id), call)).toBe(true);
+    await provider.add({ input: memoryOf(user, 'likes milk') }, call);
+  }
+  await provider.erase({ user_id: 'ana' }, call);
+  expect(await table.sql(`select owner from ${table.name} order by 1`)).toEqual(
+    ['bo', 'cleo', 'dan'].map((owner) => ({ owner })),
+  );
 });
 
 describe('a constraint violation', () => {

@@ -4,7 +4,8 @@ import { type Column, hasContainment, hasIndexOn, type Index, type Table } from 
 import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
-import { type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
+import { listed, type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
+import { isUnique } from '../mapped/row-identity.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import type { Options } from '../postgres-options.ts';
 import { conditions } from '../tables/conditions.ts';
@@ -74,7 +75,7 @@ async function checkTable(
   embedder: Embedder | undefined,
 ): Promise<Finding[]> {
   const column = (vectors ?? table).columns.get(merged.embedding);
-  const findings = [reportEmbedding(column, embedder)];
+  const findings = [reportEmbedding(column, embedder), ...(await checkZone(read, table, merged))];
   if (embedder) {
     const vector = `${vectors ? 'v' : 't'}.${layout.vector.column}`;
     const where = conditions();
@@ -92,7 +93,7 @@ async function checkTable(
     vectors,
     extension: extension?.schema ?? 'public',
     dimensions: embedder?.dimensions ?? column?.dimensions ?? Number.POSITIVE_INFINITY,
-    vectorIndex: layout.vector.index !== undefined,
+    vectorIndex: layout.vector.index?.ranks === true,
     large,
   });
   return [
@@ -101,6 +102,28 @@ async function checkTable(
     ...missing.map((each) => warning('indexes', each.missing, each.remedy)),
     ...(missing.length === 0 ? [ok('indexes', 'all indexes that the statements of the gateway need exist')] : []),
   ];
+}
+
+/** Times without a zone are read as UTC, and the database writes those of its own zone: `now()` as a default, for one. */
+async function checkZone(read: Read, table: Table, { fields }: ResolvedMapping): Promise<Finding[]> {
+  const names = [...fields.values()].flatMap((reference) =>
+    reference.kind === 'column' && table.columns.get(reference.column)?.base === 'timestamp' ? [reference.column] : [],
+  );
+  if (names.length === 0) return [];
+  const [row] = await read<{ zone: string; differs: boolean }>(
+    `select current_setting('TimeZone') as zone, bool_or(day at time zone current_setting('TimeZone') <> day at time zone 'UTC') as differs
+       from generate_series(now() - interval '1 year', now(), interval '1 month') as day`,
+  );
+  const columns = `${listed(names.map((name) => `"${name}"`))} of ${quoted(table)}`;
+  const [first] = names as [string];
+  return row?.differs
+    ? [
+        warning(
+          'mapping',
+          `${columns} has no time zone and is read as UTC, and the zone of the server is ${row.zone}: times that a default such as now() or an application in that zone wrote are off by the difference; if these are, serve a view that has (${pg.escapeIdentifier(first)} at time zone ${pg.escapeLiteral(row.zone)})`,
+        ),
+      ]
+    : [ok('mapping', `${columns} has no time zone and is read as UTC, the zone of the server`)];
 }
 
 function reportEmbedding(column: Column | undefined, embedder: Embedder | undefined): Finding {
@@ -116,7 +139,7 @@ function reportVectorIndex(
   large_user_rows: number,
 ): Finding {
   const up = `users with up to ${large_user_rows} rows are searched exactly`;
-  if (!index) {
+  if (!index?.ranks) {
     const others = known
       ? ', and no user has more by the estimate: no vector index is needed'
       : '; without statistics it is unknown whether a user has more';
@@ -235,9 +258,11 @@ function forUser({ merged, table }: MappedTable): Suggestion | undefined {
   };
 }
 
-function forId({ merged: { id }, table }: MappedTable): Suggestion | undefined {
+function forId({ merged, table }: MappedTable): Suggestion | undefined {
+  const { id } = merged;
   const [first] = id;
-  if (first === undefined || hasIndexOn(table, { kind: 'column', column: first })) return undefined;
+  if (first === undefined || isUnique(table, merged) || hasIndexOn(table, { kind: 'column', column: first }))
+    return undefined;
   return {
     missing: 'no index leads to a row by its id',
     remedy: {

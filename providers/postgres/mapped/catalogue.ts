@@ -94,6 +94,14 @@ export const hasUnique = (table: Table, columns: readonly string[]): boolean =>
       index.keys.every(({ column }) => column !== null && columns.includes(column)),
   );
 
+/** Whether these columns identify a row within each partition: a unique index over all of them has the partition key too. */
+export const hasUniqueInPartitions = ({ kind, indexes }: Table, columns: readonly string[]): boolean =>
+  kind === 'partitioned' &&
+  indexes.some(
+    (index) =>
+      isUsable(index) && index.unique && columns.every((name) => index.keys.some(({ column }) => column === name)),
+  );
+
 /** Whether the planner may use an index for every row. */
 const isUsable = ({ valid, partial }: Index): boolean => valid && !partial;
 

@@ -5,7 +5,7 @@ import { type Conditions, conditions } from '../tables/conditions.ts';
 import {
   type Column,
   grantOf,
-  hasUnique,
+  hasUniqueInPartitions,
   noColumn,
   readExtension,
   readTable,
@@ -13,12 +13,20 @@ import {
   type VectorExtension,
 } from './catalogue.ts';
 import { type FieldName, settingOf } from './field-mapping.ts';
-import { createFields, createHasTags } from './fields.ts';
+import { createFields, createHasTags, createMark, likelyMarks } from './fields.ts';
 import type { Field, Id, Layout } from './layout.ts';
 import { listed, type Mapping, type ResolvedMapping, resolveMapping } from './mapping.ts';
-import { createCollection, createId, createOwner, idColumns, newIdsOf, ownerMistake } from './row-identity.ts';
+import {
+  createCollection,
+  createId,
+  createOwner,
+  idColumns,
+  isUnique,
+  newIdsOf,
+  ownerMistake,
+} from './row-identity.ts';
 import { byBytes, isText } from './value-sql.ts';
-import { createVector, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
+import { createVector, isUnit, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
 
 export interface ExaminedTable {
   /** Undefined exactly if there are mistakes. */
@@ -83,6 +91,7 @@ async function createLayout(
   const mistake = fields.user_id && ownerMistake(table, mapping);
   if (mistake !== undefined) mistakes.push(mistake);
   const collection = mapping.collection && (await createCollection(client, table, mapping.collection, mistakes));
+  const mark = createMark(table, mapping, mistakes);
   mistakes.push(...joinMistakes(mapping, table, vectors));
   const source = mapping.vectors ? { table: vectors, alias: 'v' as const } : { table, alias: 't' as const };
   const vector = source.table && vectorParts({ ...parts, ...source, table: source.table });
@@ -101,31 +110,34 @@ async function createLayout(
   const tags = mapping.fields.get('tags');
   const from = `${quoted} as t${joined(mapping, table, vectors)}`;
   const inCollection = (where: Conditions) => collection?.is(where) ?? 'true';
-  const always = (where: Conditions) =>
+  const stored = (where: Conditions) =>
     [inCollection(where), ...nullable, ...named, hasOwner(where), `${content} <> ''`].join(' and ');
+  const always = (where: Conditions) => [stored(where), ...(mark ? [mark.absent] : [])].join(' and ');
   const rows = await sampleRows(client, { from, always }, { created: fields.created_at?.read, inCollection });
+  const sample = await sampleVectors(client, { from, always }, vector);
   const updates = fields.updated_at?.write;
   const layout: Layout = {
     from,
     table: quoted,
     always,
+    stored,
+    mark,
     // An empty table contradicts nothing.
     temporal: fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0),
     id,
     owner,
     fields,
     hasTags: tags && createHasTags(table, tags),
-    vector: createVector(vector),
+    vector: createVector(vector, sample),
     newColumns: (where) => (collection ? [{ column: collection.column, value: collection.value(where) }] : []),
     writable: mapping.writable,
     versioned: updates !== undefined && (updates.kind === 'path' || updates.milliseconds),
   };
-  const sample = await sampleVectors(client, layout, vector);
   const wrongLength = lengthMistake(vector, embedder, sample.lengths);
   if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
     layout,
-    warnings: warningsOf({ table, layout, vector, sample, rows, indexed, unique: hasUnique(table, mapping.id) }),
+    warnings: warningsOf({ table, layout, vector, sample, rows, indexed, unique: isUnique(table, mapping) }),
     noMemories:
       rows.present && rows.memories === 0
         ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
@@ -162,8 +174,6 @@ function joinMistakes({ vectors: apart }: ResolvedMapping, table: Table, vectors
 
 /** Rows to look at. */
 const SAMPLE = 200;
-/** Allowed difference of a squared length from 1: half precision, and models that round. */
-const UNIT_TOLERANCE = 0.02;
 
 interface RowSample {
   /** Whether the mapping covers any row. */
@@ -203,8 +213,9 @@ interface VectorSample {
 async function sampleVectors(
   client: ClientBase,
   layout: Pick<Layout, 'from' | 'always'>,
-  { extension, alias, column }: VectorParts,
+  parts: VectorParts,
 ): Promise<VectorSample> {
+  const { extension, alias, column } = parts;
   const where = conditions();
   const schema = pg.escapeIdentifier(extension.schema);
   const vector = `${alias}.${pg.escapeIdentifier(column.name)}`;
@@ -212,7 +223,7 @@ async function sampleVectors(
   where.and(`${vector} is not null`);
   const { rows } = await client.query<{ dimensions: number; unit: boolean }>(
     `select ${schema}.vector_dims(s.vector) as dimensions,
-        bool_and(abs(1 + (s.vector operator(${schema}.<#>) s.vector)) < ${UNIT_TOLERANCE}) as unit
+        bool_and(${isUnit(parts, 's.vector')}) as unit
        from (select ${vector} as vector from ${layout.from} where ${where} limit ${SAMPLE}) as s group by 1 order by count(*) desc, 1`,
     where.values,
   );
@@ -237,7 +248,7 @@ interface Seen {
 }
 
 function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Seen): string[] {
-  const { metric, index } = layout.vector;
+  const { index } = layout.vector;
   const label = `${table.schema}.${table.name}`;
   const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
   const undeclared =
@@ -247,14 +258,19 @@ function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Se
   const unsafe = unsafeVersion(vector.extension.version);
   const hasCatalogue = table.kind !== 'view' && table.kind !== 'foreign';
   const warn = (condition: boolean, text: string) => (condition ? [text] : []);
+  const marks = layout.mark ? [] : likelyMarks(table);
   return [
+    ...warn(
+      marks.length > 0,
+      `${label} has a column ${listed(marks)}, and rows that are marked as deleted there are served; OMP_MAPPING_DELETED_AT=${marks[0]} hides them`,
+    ),
     ...warn(
       hasCatalogue && !indexed,
       `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; omp-gateway doctor prints the index to create`,
     ),
     ...warn(
       hasCatalogue && !unique,
-      `OMP_MAPPING_ID: no primary key or unique index of ${label} is over exactly these columns: of several rows with one key, also of different users, export and migrate read one`,
+      `OMP_MAPPING_ID: no primary key or unique index of ${label} is over exactly these columns: of several rows with one key, also of different users, export and migrate read one${layout.writable ? ', and changes by such an id are refused' : ''}`,
     ),
     ...warn(
       index === undefined && (table.rows ?? 0) >= LARGE,
@@ -273,10 +289,13 @@ function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Se
       `the vectors in ${column} have several lengths (${sample.lengths.join(', ')}): search finds only those of ${vector.dimensions}`,
     ),
     ...warn(
-      metric !== 'cosine' && metric !== 'l1' && !sample.unit,
-      `the index ${index?.name} orders by ${metric === 'l2' ? 'Euclidean distance' : 'the inner product'}, and the vectors in ${column} do not have length 1: scores are not cosine similarities`,
+      index?.ranks === false,
+      `the index ${index?.name} does not order as the cosine does${sample.unit ? '' : `, since the vectors in ${column} do not have length 1`}: a search compares all vectors of its user; an index by cosine would serve users with many rows`,
     ),
-    ...warn(metric === 'l1', `the index ${index?.name} orders by the L1 distance: scores are not cosine similarities`),
+    ...warn(
+      layout.writable && !sample.unit && index?.metric !== 'cosine',
+      `the vectors in ${column} do not have length 1, and those that the gateway writes have: a search by Euclidean distance or the inner product, unlike one by cosine, does not rank these memories with the others`,
+    ),
     ...warn(
       table.rowSecurity || vector.table.rowSecurity,
       `row security applies to the role of the gateway: it never sees rows of ${label} that the policies hide`,
@@ -324,10 +343,10 @@ function writeMistakes({ table, mapping, ids, fields }: Writing): string[] {
   }
   if (ids.length < mapping.id.length) return mistakes;
   const names = ids.map(({ name }) => name);
-  if (!hasUnique(table, names)) {
+  if (!isUnique(table, mapping) && !hasUniqueInPartitions(table, names)) {
     const quoted = listed(names.map((name) => `"${name}"`));
     mistakes.push(
-      `${setting}: ${label} has no primary key or unique index over exactly ${quoted}, so a write could change several rows`,
+      `${setting}: ${label} has no primary key or unique index ${table.kind === 'partitioned' ? 'that contains' : 'over exactly'} ${quoted}, so a write could change several rows`,
     );
   }
   const mistake = newIdMistake(newIdsOf(mapping.new_ids, ids), ids, label);

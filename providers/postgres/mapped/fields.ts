@@ -2,7 +2,7 @@ import pg, { type ClientBase } from 'pg';
 import { toTextArray } from '../values.ts';
 import { type Column, noColumn, type Table } from './catalogue.ts';
 import { type ColumnReference, type FieldName, FORMS, type Form, settingOf } from './field-mapping.ts';
-import type { Field, Layout, Write } from './layout.ts';
+import type { Field, Layout, Mark, Write } from './layout.ts';
 import type { ResolvedMapping } from './mapping.ts';
 import {
   byBytes,
@@ -78,6 +78,45 @@ export function createHasTags(table: Table, reference: ColumnReference): NonNull
   // A string is contained in itself and in a list: both count as a tag.
   return (where, tags) => tags.map((tag) => `${value} @> ${where.bind(JSON.stringify(tag))}::jsonb`).join(' and ');
 }
+
+// Deleted rows
+
+/** What a row is marked with, by the type of the column. */
+const MARKS: Readonly<Record<string, string>> = {
+  timestamptz: 'now()',
+  timestamp: `(now() at time zone 'UTC')`,
+  date: `(now() at time zone 'UTC')::date`,
+  bool: 'true',
+};
+
+/** Adds mistakes to the list, and is undefined then. */
+export function createMark(
+  table: Table,
+  { deleted_at, writable }: ResolvedMapping,
+  mistakes: string[],
+): Mark | undefined {
+  const setting = 'OMP_MAPPING_DELETED_AT';
+  if (deleted_at === undefined) return undefined;
+  const found = table.columns.get(deleted_at);
+  if (found === undefined) return void mistakes.push(noColumn(setting, table, deleted_at));
+  const value = MARKS[found.base];
+  if (value === undefined)
+    return void mistakes.push(
+      `${setting}: the column "${found.name}" of ${table.schema}.${table.name} is ${found.type}; it must be timestamptz, timestamp, date or boolean`,
+    );
+  if (writable && found.generated)
+    return void mistakes.push(
+      `OMP_MAPPING_WRITABLE: the database computes the column of ${setting}, so no row can be marked as deleted`,
+    );
+  const column = pg.escapeIdentifier(found.name);
+  return { column, value, absent: `t.${column} is ${found.base === 'bool' ? 'not true' : 'null'}` };
+}
+
+/** Columns that look like a mark of deleted rows. */
+export const likelyMarks = (table: Table): string[] =>
+  [...table.columns.values()]
+    .filter(({ name, base }) => base in MARKS && /^(?:is_?)?deleted(?:_?(?:at|on|date))?$/i.test(name))
+    .map(({ name }) => name);
 
 // Constants
 

@@ -10,8 +10,12 @@ export interface Layout {
   readonly from: string;
   /** The table alone, for writes: `"public"."documents"`. Used as `insert into ${table} as t`. */
   readonly table: string;
-  /** The condition that a row is a memory: it belongs to the collection and has an owner and a text. */
+  /** The condition that a row is a memory: it belongs to the collection, has an owner and a text, and is not marked as deleted. */
   always(where: Conditions): string;
+  /** The same with the rows that are marked as deleted: what is stored of a user. */
+  stored(where: Conditions): string;
+  /** How a row is marked as deleted. Undefined: a deleted row is removed. */
+  readonly mark: Mark | undefined;
   readonly id: Id;
   readonly owner: Owner;
   /** The mapped fields; `content` and `user_id` are always among them. */
@@ -26,6 +30,15 @@ export interface Layout {
   readonly writable: boolean;
   /** Whether every write gives a row a new `updated_at`, to the millisecond. */
   readonly versioned: boolean;
+}
+
+export interface Mark {
+  /** Quoted. */
+  readonly column: string;
+  /** SQL of what a row is marked with now. */
+  readonly value: string;
+  /** The condition that a row is not marked. */
+  readonly absent: string;
 }
 
 export interface Id {
@@ -94,9 +107,7 @@ export interface VectorColumn {
   readonly comparable: string;
   /** SQL of the vector as text. */
   readonly read: string;
-  /** What `distance` measures. All but cosine depend on the length of vectors, so scores may be clipped at 0 or 1. */
-  readonly metric: 'cosine' | 'l2' | 'inner product' | 'l1';
-  /** Distance to the vector in this parameter, by the operator of the index; cosine if there is no index. */
+  /** Distance by cosine to the vector in this parameter. */
   distance(parameter: string): string;
   /** The score of such a distance, 0 to 1, higher is better, in the order of the distances. */
   score(distance: string): string;
@@ -104,11 +115,21 @@ export interface VectorColumn {
   encode(vector: Float32Array): Buffer;
   /** Cast of a parameter to the column's type, `::"public".vector`. */
   readonly cast: string;
-  /** The index that orders by this distance. Undefined: every search compares all rows of a user. */
+  /** An index that orders by similarity. Undefined: every search compares all rows of a user. */
   readonly index:
     | {
         readonly name: string;
         readonly method: 'hnsw' | 'ivfflat';
+        readonly metric: 'cosine' | 'l2' | 'ip' | 'l1';
+        /** What it orders by, for the vector in this parameter. */
+        distance(parameter: string): string;
+        /** SQL that tells whether the vector of a row has length 1. */
+        readonly isUnit: string;
+        /**
+         * Whether it orders as the cosine does: by cosine itself, or by L2 or the inner product where stored vectors have length 1, as
+         * the query has. Else it cannot serve.
+         */
+        readonly ranks: boolean;
         /** Whether this pgvector continues the scan until enough rows pass the filter. Else the index cannot serve one user. */
         readonly iterative: boolean;
       }

@@ -55,11 +55,14 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
     const where = whereOne(layout, ref);
     return where && query('small', write(where), where);
   };
-  /** The same for a change, which checks the version. */
-  const changeFor = (ref: Ref, write: (where: Conditions) => string): Query | undefined =>
+  /** The same for a change, which checks the version and returns `recheck`. */
+  const changeFor = (ref: Ref, write: (where: Conditions, rechecked: (more?: string) => string) => string) =>
     sameFor(ref, (where) => {
+      const named = `(select count(*) from ${table} as t where ${where})`;
       if (ref.versions) where.and(`${updated} = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
-      return write(where);
+      return write(where, (more = 'true') =>
+        recheck(layout, where, { ...rowOf(ref), and: `${named} = 1 and ${more}` }),
+      );
     });
 
   /** The first rows in this order, up to the limits. */
@@ -144,22 +147,25 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
 
     /** Returns the row if it was changed. Sets the given fields, and the time of change if it is mapped. */
     update: (ref: Ref, changes: Changes) =>
-      changeFor(ref, (where) => {
+      changeFor(ref, (where, rechecked) => {
         const sets = rowChanges({ layout, reading, where }, changes);
-        const changed = `update ${table} as t set ${sets.join(', ')} where ${where}`;
-        return `${changed} returning ${columns}, ${recheck(layout, where, rowOf(ref))}`;
+        return `update ${table} as t set ${sets.join(', ')} where ${where} returning ${columns}, ${rechecked()}`;
       }),
 
-    /** Returns a row if one was deleted. */
+    /** Returns a row if one was deleted, or marked as deleted. */
     remove: (ref: Ref) =>
-      changeFor(
-        ref,
-        (where) => `delete from ${table} as t where ${where} returning ${recheck(layout, where, rowOf(ref))}`,
-      ),
+      changeFor(ref, (where, rechecked) => {
+        const { mark } = layout;
+        const gone = mark ? `update ${table} as t set ${mark.column} = ${mark.value}` : `delete from ${table} as t`;
+        return `${gone} where ${where} returning ${rechecked(mark && `not (${mark.absent})`)}`;
+      }),
 
-    /** Deletes at most this many rows of a user, and returns whether each had a vector. A writable table has one key column. */
+    /**
+     * Deletes at most this many rows of a user, those marked as deleted too, and returns whether each had a vector. A writable table has
+     * one key column.
+     */
     erase(user_id: string, most: number): Query {
-      const where = whereUser(layout, { user_id, tags: [], within: null });
+      const where = whereUser(layout, { user_id, tags: [], within: null }, layout.stored);
       const key = layout.id.columns[0]?.sql;
       const some = `${key} = any(array(select ${key} from ${table} as t where ${where} limit ${where.bind(most)}))`;
       const owners = [layout.owner.toStored(user_id) ?? ''];
@@ -172,7 +178,7 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
     },
 
     holdings({ user_id }: EraseRequest): Query {
-      const where = whereUser(layout, { user_id, tags: [], within: null });
+      const where = whereUser(layout, { user_id, tags: [], within: null }, layout.stored);
       const counts = 'count(*)::float8 as memories, (count(*) filter (where embedded))::float8 as vectors';
       return query('heavy', `select ${counts} from (select ${embedded} from ${from} where ${where}) as mine`, where);
     },
@@ -200,16 +206,18 @@ export function whereOne(layout: Layout, ref: Ref): Conditions | undefined {
 interface RowTarget extends Pick<Ref, 'within'> {
   readonly id: string | undefined;
   readonly owners: readonly string[] | null;
+  /** What else must hold. */
+  readonly and?: string;
 }
 
 /**
- * SQL for `returning` that fails the statement, and so undoes it, if it wrote another row: under some collations, triggers or
- * rules more rows match than the one. Constants need no check; a constant division by zero would fail during planning.
+ * SQL for `returning` that fails the statement, and so undoes it, if it wrote another row or several: under some collations,
+ * triggers or rules more rows match than the one, and an application may drop the unique index of a table that is served. Constants need no check; a constant division by zero would fail during planning.
  */
-export function recheck(layout: Layout, where: Conditions, { id, owners, within }: RowTarget): string {
+export function recheck(layout: Layout, where: Conditions, { id, owners, within, and }: RowTarget): string {
   const { user_id, scope } = layout.fields;
   const list = (texts: readonly string[]) => `any(${where.bind(toTextArray(texts))}::text[])`;
-  const same: string[] = [];
+  const same = and === undefined ? [] : [and];
   if (id !== undefined) same.push(`(${layout.id.read}) collate "C" = ${where.bind(id)}::text`);
   if (owners && user_id?.constant === undefined) same.push(`(${user_id?.read}) collate "C" = ${list(owners)}`);
   if (within && scope && scope.constant === undefined) {
@@ -219,11 +227,11 @@ export function recheck(layout: Layout, where: Conditions, { id, owners, within 
 }
 
 /** The rows of a user that the caller may see and that carry these tags. */
-export function whereUser(layout: Layout, filters: Filters): Conditions {
+export function whereUser(layout: Layout, filters: Filters, always = layout.always): Conditions {
   const { user_id, tags } = filters;
   const where = conditions();
   where.and(layout.owner.is(where, [user_id]));
-  where.and(layout.always(where));
+  where.and(always(where));
   whereVisible(layout, where, filters);
   if (tags.length > 0 && layout.hasTags) where.and(layout.hasTags(where, tags));
   return where;

@@ -164,7 +164,11 @@ async function explained<Result>(layout: Layout, write: Promise<Result>, message
     const cause = error instanceof OmpError ? error.cause : undefined;
     const code = codeOf(cause) ?? '';
     if (code === RECHECK_FAILED)
-      throw providerError(PROVIDER, 'the write would have changed another row; it was rolled back', cause);
+      throw providerError(
+        PROVIDER,
+        'the write would have changed another row, or several rows of one id; it was rolled back',
+        cause,
+      );
     const message = messages[code] ?? messages[code.slice(0, 2)];
     if (message === undefined) throw error;
     throw new OmpError('invalid_request', `${fieldsOf(layout, code, cause)}: ${message}`, {

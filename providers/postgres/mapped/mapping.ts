@@ -32,6 +32,7 @@ export const Mapping = z.strictObject({
   id: columnName(),
   new_ids: z.enum(['text', 'uuid', 'database']).optional(),
   embedding: columnName(),
+  deleted_at: columnName(),
   content: columnReference(),
   user_id: columnReference(),
   /** What the table stores for a user; `{user}` stands for the id. */
@@ -60,6 +61,8 @@ export interface ResolvedMapping {
   readonly id: readonly string[];
   readonly new_ids: Mapping['new_ids'];
   readonly embedding: string;
+  /** Column that marks rows as deleted. */
+  readonly deleted_at: string | undefined;
   readonly fields: ReadonlyMap<FieldName, ColumnReference>;
   readonly user_pattern: string;
   /** The collection that a setting or the library's default names, if any. */
@@ -92,6 +95,7 @@ export function resolveMapping(mapping: Mapping, mistakes: string[]): ResolvedMa
     id,
     new_ids: mapping.new_ids ?? preset.new_ids,
     embedding,
+    deleted_at: mapping.deleted_at === undefined ? undefined : columnOf(mapping.deleted_at),
     fields,
     user_pattern: mapping.user_pattern,
     collection: preset.collection && collection !== undefined ? { ...preset.collection, value: collection } : undefined,

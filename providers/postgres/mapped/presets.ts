@@ -26,6 +26,8 @@ export interface Collection {
   readonly named?: { readonly table: string; readonly key: string; readonly name: string };
   /** The library's default. Unset: there is none, and all collections are served unless the settings name one. */
   readonly default?: string;
+  /** Older versions of the library make no such column: their table is the default collection. */
+  readonly added?: true;
 }
 
 export interface VectorTable {
@@ -247,14 +249,15 @@ export const PRESETS = define({
     },
   },
   /**
-   * @mastra/pg, stores/pg/src/vector/index.ts: one table for each index. The application decides what the metadata
-   * holds; `text` is the key of Mastra's guides.
+   * @mastra/pg, stores/pg/src/vector/index.ts: one table for each index, since 1.22 with a namespace, within which an id is
+   * unique. The application decides what the metadata holds; `text` is the key of Mastra's guides.
    */
   mastra: {
     id: ['vector_id'],
     new_ids: 'text',
     embedding: 'embedding',
     fields: { content: "metadata->>'text'", user_id: "metadata->>'user_id'" },
+    collection: { column: 'namespace', default: 'default', added: true },
   },
   /** Any other table: the settings name its columns. */
   custom: { fields: {} },

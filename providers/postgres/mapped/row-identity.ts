@@ -1,7 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import type { Conditions } from '../tables/conditions.ts';
 import { toTextArray } from '../values.ts';
-import { type Column, hasContainment, hasIndexOn, noColumn, readTable, type Table } from './catalogue.ts';
+import { type Column, hasContainment, hasIndexOn, hasUnique, noColumn, readTable, type Table } from './catalogue.ts';
 import type { ColumnReference, StoredReference } from './field-mapping.ts';
 import type { Id, Owner } from './layout.ts';
 import type { ResolvedMapping } from './mapping.ts';
@@ -69,6 +69,11 @@ export function createId(columns: readonly Column[], newIds: ResolvedMapping['ne
     newIds: newIdsOf(newIds, columns),
   };
 }
+
+/** Whether an index makes sure that a key has one row: by itself, or within the collection that is served. */
+export const isUnique = (table: Table, { id, collection }: Pick<ResolvedMapping, 'id' | 'collection'>): boolean =>
+  hasUnique(table, id) ||
+  (collection !== undefined && !collection.named && hasUnique(table, [...id, collection.column]));
 
 /** The ids of new rows: as the setting says, else by the type of the column. */
 export function newIdsOf(setting: ResolvedMapping['new_ids'], [column]: readonly Column[]): Id['newIds'] {
@@ -240,14 +245,15 @@ const SETTING = 'OMP_MAPPING_COLLECTION';
 /** Names that a message lists at most. */
 const SHOWN = 20;
 
-/** Adds mistakes to the list, and is undefined then. */
+/** Adds mistakes to the list, and is undefined then; also of a table from before the library had collections. */
 export async function createCollection(
   client: ClientBase,
   table: Table,
-  { column, named, value }: NonNullable<ResolvedMapping['collection']>,
+  { column, named, value, added, default: ofLibrary }: NonNullable<ResolvedMapping['collection']>,
   mistakes: string[],
 ): Promise<InCollection | undefined> {
   const found = table.columns.get(column);
+  if (found === undefined && added && value === ofLibrary) return undefined;
   if (found === undefined) return void mistakes.push(noColumn(SETTING, table, column));
   const quoted = pg.escapeIdentifier(column);
   if (named) {

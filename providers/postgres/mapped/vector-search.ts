@@ -28,7 +28,8 @@ export interface SearchOptions {
 /**
  * Searches by vectors. Up to `large_user_rows` matching rows are all compared: that is exact, and for so few rows faster than
  * the index over all users. For more rows the index returns the nearest. If it returns too few (its scan stops after a
- * number of rows of other users), all rows are compared.
+ * number of rows of other users), all rows are compared; from then on always, if its order depends on the length of vectors and one
+ * has another length than the query.
  */
 export function createVectorSearch(options: SearchOptions) {
   const { run, layout, reading, statements, large_user_rows } = options;
@@ -36,6 +37,8 @@ export function createVectorSearch(options: SearchOptions) {
   const large = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
   const { exact, bounded, indexed } = createSearchStatements(layout, reading, statements);
   const { index } = layout.vector;
+  // Without iterative scans an index finds almost nothing for most users.
+  let ranks = index?.iterative && index.ranks;
   const toHits = (rows: readonly Row[]): SearchHit[] =>
     rows.flatMap((row) => {
       const memory = reading.toMemory(row);
@@ -46,8 +49,7 @@ export function createVectorSearch(options: SearchOptions) {
     requireTags(layout, query.tags);
     const wanted = { query, vector: toUnit(query.vector) };
     const all = async () => toHits(await run(exact(wanted), call));
-    // Without iterative scans an index finds almost nothing for most users.
-    if (!index?.iterative) return all();
+    if (!ranks || !index) return all();
 
     // A large user may have few rows that match a filter.
     const { scope, tags, within, since, until } = query;
@@ -57,7 +59,11 @@ export function createVectorSearch(options: SearchOptions) {
       if (rows[0]?.many !== true) return toHits(rows.filter(({ id }) => id !== null));
       if (!filtered) large.set(query.user_id, true);
     }
-    const hits = toHits(await run(indexed(wanted), call, INDEX_SETTINGS[index.method]));
+    const rows = await run(indexed(wanted), call, INDEX_SETTINGS[index.method]);
+    // The application may have filled the table since the start.
+    if (rows.some(({ unit }) => unit === false)) ranks = false;
+    if (!ranks) return all();
+    const hits = toHits(rows);
     const records = hits.map(({ memory }) => memory);
     const isFull = hits.length >= query.limit || countWithin(records, query.max_bytes) < hits.length;
     return isFull ? hits : all();
@@ -91,9 +97,9 @@ interface VectorQuery {
 export function createSearchStatements(layout: Layout, reading: Reading, { query: prepare }: MappedStatements) {
   const { from, vector: column } = layout;
   const sorts = reading.order.map((sql, at) => ({ sql, name: `sort_${at}` }));
-  // If a metric depends on the length of vectors, scores may be clipped at 0 or 1; distances still differ.
-  const nearer = column.metric === 'cosine' ? [] : ['distance'];
-  const order = ['score desc', ...nearer, ...sorts.map(({ name }) => `${name} desc`)].join(', ');
+  const { distance: nearness = column.distance, isUnit, metric = 'cosine' } = column.index ?? {};
+  const unit = metric === 'cosine' ? '' : `, ${isUnit} as unit`;
+  const order = ['score desc', ...sorts.map(({ name }) => `${name} desc`)].join(', ');
 
   const statement = ({ query, vector }: VectorQuery, write: (parts: StatementParts) => string): Query => {
     const where = whereUser(layout, query);
@@ -101,10 +107,11 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
     whereInTime(where, query, reading.created);
     const { max_content_bytes: most } = query;
     if (most !== undefined) where.and(`octet_length(${layout.fields.content?.read}) <= ${where.bind(most)}::int8`);
-    const distance = column.distance(where.bind(column.encode(vector)));
-    const rows = `${reading.columns}, ${distance} as distance, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
-    const near = (more: string) => `select ${rows} from ${from} where ${where} and ${column.comparable} ${more}`;
-    return prepare('heavy', write({ where, distance, near }), where);
+    const parameter = where.bind(column.encode(vector));
+    const rows = `${reading.columns}, ${column.distance(parameter)} as distance, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
+    const near = (more: string, selected = '') =>
+      `select ${rows}${selected} from ${from} where ${where} and ${column.comparable} ${more}`;
+    return prepare('heavy', write({ where, nearness: nearness(parameter), near }), where);
   };
   const best = (where: Conditions, of: string, query: SearchQuery) => {
     const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.bind(query.limit)}`;
@@ -128,9 +135,9 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
 
     /** The nearest by the index; needs `INDEX_SETTINGS`. May return too few. */
     indexed: (wanted: VectorQuery): Query =>
-      statement(wanted, ({ where, distance, near }) => {
+      statement(wanted, ({ where, nearness, near }) => {
         const some = where.bind(wanted.query.limit * OVERFETCH);
-        const nearest = near(`order by ${distance} limit ${some}`);
+        const nearest = near(`order by ${nearness} limit ${some}`, unit);
         return `with near as materialized (${nearest}) ${best(where, 'near', wanted.query)}`;
       }),
   };
@@ -138,8 +145,8 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
 
 interface StatementParts {
   readonly where: Conditions;
-  /** SQL of the distance, in the form that the index serves. */
-  readonly distance: string;
+  /** SQL of what the index orders by, in the form that it serves. */
+  readonly nearness: string;
   /** A statement of the matching rows with the values that rank them. */
-  near(more: string): string;
+  near(more: string, selected?: string): string;
 }

@@ -7,23 +7,19 @@ import { type Column, type Index, noColumn, type Table, type VectorExtension } f
 import type { VectorColumn } from './layout.ts';
 import type { ResolvedMapping } from './mapping.ts';
 
-type Metric = VectorColumn['metric'];
+type Metric = NonNullable<VectorColumn['index']>['metric'];
 type Type = 'vector' | 'halfvec';
 
-/** By the middle of an operator class's name: what its index measures, and the score of that for vectors of length 1. */
-const METRICS: Readonly<
-  Record<string, { readonly metric: Metric; readonly operator: string; score(distance: string): string }>
-> = {
-  cosine: { metric: 'cosine', operator: '<=>', score: (distance) => `1 - (${distance})` },
-  l2: { metric: 'l2', operator: '<->', score: (distance) => `1 - (${distance}) * (${distance}) / 2` },
-  ip: { metric: 'inner product', operator: '<#>', score: (distance) => `-(${distance})` },
-  l1: { metric: 'l1', operator: '<+>', score: (distance) => `1 / (1 + (${distance}))` },
-};
+/** By the middle of an operator class's name: what its index orders by. */
+const OPERATORS: Readonly<Record<Metric, string>> = { cosine: '<=>', l2: '<->', ip: '<#>', l1: '<+>' };
+
+/** Allowed difference of a squared length from 1: half precision, and models that round. */
+const UNIT_TOLERANCE = 0.02;
 
 interface UsableIndex {
   readonly name: string;
   readonly method: 'hnsw' | 'ivfflat';
-  readonly measure: string;
+  readonly metric: Metric;
   /** What the indexed expression casts the column to. Undefined if the index is on the column itself. */
   readonly cast: { readonly type: Type; readonly dimensions: number } | undefined;
 }
@@ -69,11 +65,17 @@ export function lengthMistake(
   return `OMP_MAPPING_EMBEDDING: the vectors in "${column.name}" of ${table.schema}.${table.name} have ${lengths.join(' or ')} dimensions, those of the embedder ${model} have ${dimensions}; set OMP_EMBEDDING_MODEL or OMP_EMBEDDING_DIMENSIONS to what computed them, or OMP_MAPPING_EMBEDDING to another column`;
 }
 
-/** Compares vectors by the operator of an existing index, so that the index can serve. */
-export function createVector({ extension, table, alias, column, dimensions }: VectorParts): VectorColumn {
+/** SQL that tells whether a vector has length 1. */
+export const isUnit = ({ extension }: Pick<VectorParts, 'extension'>, vector: string): string =>
+  `(abs(1 + (${vector} operator(${pg.escapeIdentifier(extension.schema)}.<#>) ${vector})) < ${UNIT_TOLERANCE})`;
+
+/** Compares vectors by cosine. `unit`: whether the stored ones have length 1. */
+export function createVector(
+  { extension, table, alias, column, dimensions }: VectorParts,
+  { unit }: { readonly unit: boolean },
+): VectorColumn {
   const own = column.base as Type;
   const index = chooseIndex(table, column, dimensions);
-  const { metric, operator, score } = METRICS[index?.measure ?? 'cosine'] as (typeof METRICS)[string];
   const schema = pg.escapeIdentifier(extension.schema);
   const quoted = pg.escapeIdentifier(column.name);
   const stored = `${alias}.${quoted}`;
@@ -83,24 +85,28 @@ export function createVector({ extension, table, alias, column, dimensions }: Ve
   const right = cast && cast.type !== own ? `::${schema}.${own}::${schema}.${cast.type}` : `::${schema}.${own}`;
   // Comparing vectors of different lengths is an error. A cast of an index ensures the length.
   const mixed = column.dimensions === null && !cast;
+  const distanceBy = (metric: Metric) => (parameter: string) => {
+    const distance = `${left} operator(${schema}.${OPERATORS[metric]}) ${parameter}${right}`;
+    return mixed ? `case when ${hasLength} then ${distance} end` : distance;
+  };
   return {
     column: quoted,
     read: `${stored}::text`,
     comparable: mixed ? hasLength : `${stored} is not null`,
-    metric,
-    distance(parameter) {
-      const distance = `${left} operator(${schema}.${operator}) ${parameter}${right}`;
-      return mixed ? `case when ${hasLength} then ${distance} end` : distance;
-    },
+    distance: distanceBy('cosine'),
     // The zero vector has no direction: pgvector's distance is NaN, the score 0.
     score: (distance) =>
-      `least(1, floor(greatest(0, coalesce(nullif(${score(distance)}, 'NaN'), 0)) * 1e6::float8 + 0.5::float8) / 1e6::float8)`,
+      `least(1, floor(greatest(0, coalesce(nullif(1 - (${distance}), 'NaN'), 0)) * 1e6::float8 + 0.5::float8) / 1e6::float8)`,
     encode: own === 'halfvec' ? toHalfvec : toVector,
     cast: `::${schema}.${own}`,
     index: index && {
       name: index.name,
       method: index.method,
+      metric: index.metric,
+      distance: distanceBy(index.metric),
+      isUnit: isUnit({ extension }, stored),
       iterative: !isOlder(extension.version, ITERATIVE_PGVECTOR),
+      ranks: index.metric === 'cosine' || (unit && index.metric !== 'l1'),
     },
   };
 }
@@ -108,7 +114,7 @@ export function createVector({ extension, table, alias, column, dimensions }: Ve
 /** An index over all rows that orders by similarity: by cosine if there is one, else the first by name. */
 function chooseIndex(table: Table, column: Column, dimensions: number): UsableIndex | undefined {
   const usable = table.indexes.flatMap((index) => asUsableIndex(index, column, dimensions) ?? []);
-  return usable.find(({ measure }) => measure === 'cosine') ?? usable[0];
+  return usable.find(({ metric }) => metric === 'cosine') ?? usable[0];
 }
 
 function asUsableIndex(
@@ -118,12 +124,13 @@ function asUsableIndex(
 ): UsableIndex | undefined {
   const [key] = keys;
   if (!valid || partial || !key || (method !== 'hnsw' && method !== 'ivfflat')) return undefined;
-  const [, type, measure] = /^(vector|halfvec)_(cosine|l2|ip|l1)_ops$/.exec(key.opclass) ?? [];
-  if (measure === undefined) return undefined;
-  if (key.column !== null) return key.column === column.name ? { name, method, measure, cast: undefined } : undefined;
+  const [, type, found] = /^(vector|halfvec)_(cosine|l2|ip|l1)_ops$/.exec(key.opclass) ?? [];
+  if (found === undefined) return undefined;
+  const metric = found as Metric;
+  if (key.column !== null) return key.column === column.name ? { name, method, metric, cast: undefined } : undefined;
   const cast = castOf(key.expression);
   return cast && cast.column === column.name && cast.type === type && cast.dimensions === dimensions
-    ? { name, method, measure, cast: { type: cast.type as Type, dimensions } }
+    ? { name, method, metric, cast: { type: cast.type as Type, dimensions } }
     : undefined;
 }
 
