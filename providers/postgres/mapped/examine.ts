@@ -112,6 +112,7 @@ async function createLayout(
     // An empty table contradicts nothing.
     temporal: fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0),
     id,
+    uniqueId: hasUnique(table, mapping.id),
     owner,
     fields,
     hasTags: tags && createHasTags(table, tags),
@@ -125,7 +126,7 @@ async function createLayout(
   if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
     layout,
-    warnings: warningsOf({ table, layout, vector, sample, rows, indexed, unique: hasUnique(table, mapping.id) }),
+    warnings: warningsOf({ table, layout, vector, sample, rows, indexed }),
     noMemories:
       rows.present && rows.memories === 0
         ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
@@ -232,11 +233,9 @@ interface Seen {
   readonly rows: RowSample;
   /** Whether an index serves a query for the rows of a user. */
   readonly indexed: boolean;
-  /** Whether the key identifies a row. */
-  readonly unique: boolean;
 }
 
-function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Seen): string[] {
+function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): string[] {
   const { metric, index } = layout.vector;
   const label = `${table.schema}.${table.name}`;
   const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
@@ -253,7 +252,7 @@ function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Se
       `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; omp-gateway doctor prints the index to create`,
     ),
     ...warn(
-      hasCatalogue && !unique,
+      hasCatalogue && !layout.uniqueId,
       `OMP_MAPPING_ID: no primary key or unique index of ${label} is over exactly these columns: of several rows with one key, also of different users, export and migrate read one`,
     ),
     ...warn(

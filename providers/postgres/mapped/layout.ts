@@ -13,6 +13,8 @@ export interface Layout {
   /** The condition that a row is a memory: it belongs to the collection and has an owner and a text. */
   always(where: Conditions): string;
   readonly id: Id;
+  /** Whether no two rows have one id. */
+  readonly uniqueId: boolean;
   readonly owner: Owner;
   /** The mapped fields; `content` and `user_id` are always among them. */
   readonly fields: Readonly<Partial<Record<FieldName, Field>>>;
