@@ -10,7 +10,7 @@ import {
   type Way,
   type Within,
 } from '#contract';
-import { globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
+import { createKeyedMutex, globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
@@ -219,7 +219,14 @@ export interface ReadShares {
   ): Promise<Result>;
   /** A read that takes the whole share of its caller, so one runs at a time. The result gives half of the share back. */
   alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
-  /** Waits for its place among the large results: for what reads little at a time, but without end. */
+  /**
+   * A read of little by what reads on and on, such as a file or a follower. Those of one caller run one at a time for each store (its
+   * name), each after a turn of the event loop.
+   */
+  part<Result>(store: string, call: Call, work: () => Promise<Result>): Promise<Result>;
+  /** Equal reads of one caller at one time are one, and what each makes of it has a turn of its own. `key`: what is equal. */
+  shared<Result>(key: string, call: Call, work: () => Promise<Result>): Promise<Result>;
+  /** Waits for its place among the large results: for what many do at one moment. */
   turn(): Promise<void>;
 }
 
@@ -267,6 +274,8 @@ export function createReadShares(stores = 1): ReadShares {
   /** What a request has reserved, in bytes. */
   const reservations = new WeakMap<Call, number>();
   let ahead = Promise.resolve();
+  const oneByOne = createKeyedMutex();
+  const running = new Map<string, { readonly call: Call; readonly result: Promise<unknown> }>();
 
   const shareOf = ({ caller: { id } }: Call): Share => {
     const existing = shares.get(id);
@@ -345,6 +354,27 @@ export function createReadShares(stores = 1): ReadShares {
       await afterOthers(MAX_ANSWER_BYTES);
       reserve(share, MAX_ANSWER_BYTES - SHARE_BYTES, call);
       return result;
+    },
+    part: (store, call, work) =>
+      oneByOne(JSON.stringify([call.caller.id, store]), async () => {
+        await afterOthers(BYTES_PER_TURN);
+        call.throwIfAborted();
+        return work();
+      }),
+    async shared<Result>(what: string, call: Call, work: () => Promise<Result>) {
+      const key = JSON.stringify([call.caller.id, what]);
+      for (;;) {
+        const one = running.get(key) ?? { call, result: work().finally(() => running.delete(key)) };
+        running.set(key, one);
+        try {
+          const result = (await call.unlessAborted(one.result)) as Result;
+          if (one.call !== call) await afterOthers(BYTES_PER_TURN);
+          return result;
+        } catch (error) {
+          // The request whose read it was may have ended, and this one has not.
+          if (one.call === call || !one.call.aborted || call.aborted) throw error;
+        }
+      }
     },
     turn: () => afterOthers(BYTES_PER_TURN),
   };

@@ -21,9 +21,9 @@ export function changeStream({ feed }: Pick<Gate, 'feed'>): Hono<Env> {
     if (!c.req.header('accept')?.includes('text/event-stream')) return next();
     const call = c.get('call');
     const input = (await read(c)) as Record<string, unknown>;
-    // What the reads of a stream reserve is given back after each of them, not when the stream ends.
-    const ask = (query: object): Promise<Answer> =>
-      c.get('session').run(changes, { ...input, ...query }, new Call(call.requestId, call.caller, call));
+    // One call for all reads: they leave one audit entry. What each reserves is given back at once, not when the stream ends.
+    const own = new Call(call.requestId, call.caller, call);
+    const ask = (query: object): Promise<Answer> => c.get('session').run(changes, { ...input, ...query }, own);
     const first = await ask({ wait: 0 });
     call.isStream = true;
     return c.body(streamOf(first, ask, { call, feed }), 200, {

@@ -1,15 +1,28 @@
 import { createHash } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { z } from 'zod';
-import { invalidRequest, MAX_BATCH_SIZE, OmpError, UNTRUSTED } from '#contract';
+import { invalidRequest, MAX_BATCH_SIZE, OmpError } from '#contract';
 import { jsonBytes, mem0Prefix, mem0Scope } from '#toolbox';
-import type { Store } from '../core/with-embedder.ts';
 import { isStorable, parse, upToMany } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import { batchTooLarge, type WireMemory } from '../verbs/memory.ts';
-import type { Verb } from '../verbs/verb.ts';
 import type { WireVersion } from '../verbs/versions.ts';
+import { toEnvelope } from './error-envelope.ts';
+import {
+  countOf,
+  deleteAllOf,
+  type Entity,
+  isMarked,
+  isOf,
+  linkedTo,
+  MAX_PAGE_JSON_BYTES,
+  partsOf,
+  readPage,
+  run,
+  UNMARKED,
+  unlessAbsent,
+} from './mem0-memories.ts';
 import { type Env, readJson } from './request.ts';
 
 export interface Mem0Options {
@@ -17,9 +30,11 @@ export interface Mem0Options {
   readonly infer: 'reject' | 'verbatim';
 }
 
+/** For mem0, `*` is any. Taken for a name it would find nothing, and deleting "all" would say that it had. */
 const Id = z
   .union([z.string(), z.number().transform(String)])
   .refine((id) => id !== '' && isStorable(id), 'must not be empty or contain NUL or lone surrogates')
+  .refine((id) => id !== '*', 'must be a name: this gateway does not take "*" for any')
   .nullish();
 const Owner = z.object({ user_id: Id, agent_id: Id, run_id: Id });
 /** Texts of one message. */
@@ -54,6 +69,7 @@ const number = z
   .optional();
 const PageQuery = z.object({ page: number, page_size: number });
 const ListQuery = Owner.extend({ limit: number, top_k: number });
+const DeleteQuery = z.object({ delete_linked: z.stringbool({ truthy: ['true'], falsy: ['false'] }).optional() });
 /** Fields that steer mem0's extraction, ranking and output. They have no effect here. */
 const WITHOUT_EFFECT = new Set(
   'output_format version source rerank async_mode prompt memory_type custom_instructions agent_custom_instructions custom_categories'.split(
@@ -61,28 +77,16 @@ const WITHOUT_EFFECT = new Set(
   ),
 );
 
-/** Memories that one list reads: a page of mem0 has a number, ours continues where the last one ended. */
-const MAX_LISTED = 10_000;
-const PAGE = 500;
-/** Maximum bytes of the memories in one answer, as JSON. */
-const MAX_PAGE_JSON_BYTES = 16 * 1024 * 1024;
-
-/** The user, agent and run that memories belong to. */
-interface Entity {
-  readonly user_id: string;
-  readonly agent: string | undefined;
-  readonly run: string | undefined;
-}
-
 /**
  * mem0's interface: the routes of its self-hosted server and those of its hosted service that the official clients call.
  * Every call is one of the protocol's verbs. Agent and run become a scope.
  */
 export function mem0Routes(
-  { max_record_bytes }: Pick<Gate, 'max_record_bytes'>,
+  gate: Pick<Gate, 'max_record_bytes' | 'description'>,
   maxRequestBytes: number,
   { infer }: Mem0Options,
 ): Hono<Env> {
+  const { max_record_bytes } = gate;
   const body = <Schema extends z.ZodObject>(c: Context<Env>, schema: Schema) =>
     readJson(c, maxRequestBytes).then((json) => parseKnown(schema, json));
 
@@ -124,7 +128,11 @@ export function mem0Routes(
     return c.json({ ...toMem0(memory), message: 'Memory updated successfully!' });
   };
   const remove = async (c: Context<Env>) => {
-    await run(c, VERB_TABLE.delete, target(c));
+    const { delete_linked } = parseKnown(DeleteQuery, queryOf(c));
+    const { id } = target(c);
+    const linked = delete_linked ? await linkedTo(c, id) : [];
+    for (const one of linked) await unlessAbsent(run(c, VERB_TABLE.delete, { id: one }));
+    await run(c, VERB_TABLE.delete, { id });
     return c.json({ message: 'Memory deleted successfully!' });
   };
   const history = async (c: Context<Env>) => {
@@ -156,81 +164,54 @@ export function mem0Routes(
     const hits = results.filter(({ memory }) => isOf(entity, memory)).slice(0, most);
     return answer(c, { results: hits.map(({ memory, score }) => ({ ...toMem0(memory), score })) });
   };
-  /** The memories from `skip` on, at most `most`, and whether there are more. */
-  const readPage = async (c: Context<Env>, entity: Entity, skip: number, most: number) => {
-    if (skip + most > MAX_LISTED)
-      throw invalidRequest(`page: only the newest ${MAX_LISTED} memories have pages; use /memories`);
-    const items: WireMemory[] = [];
-    let [position, bytes] = [0, 0];
-    for await (const memory of allOf(c, entity, UNMARKED)) {
-      if (items.length === most) return { items, more: true };
-      if (position++ < skip) continue;
-      items.push(memory);
-      bytes += JSON.stringify(memory).length;
-      if (bytes > MAX_PAGE_JSON_BYTES) {
-        throw invalidRequest(`the memories take more than ${MAX_PAGE_JSON_BYTES} bytes; ask for fewer at once`);
-      }
-    }
-    return { items, more: false };
-  };
   const getAll = async (c: Context<Env>) => {
     const { limit, top_k, ...owner } = parseKnown(ListQuery, queryOf(c));
-    const { items } = await readPage(c, entityOf(owner), 0, limit ?? top_k ?? 100);
+    const { items } = await readPage(c, entityOf(owner), { skip: 0, most: limit ?? top_k ?? 100 });
     return answer(c, { results: items.map(toMem0) });
   };
   const getPage = async (c: Context<Env>) => {
     const { filters, ...owner } = await body(c, PageBody);
     const { page = 1, page_size: size = 100 } = parseKnown(PageQuery, queryOf(c));
-    const { items, more } = await readPage(c, entityOf(owner, filters), (page - 1) * size, size);
-    return answer(c, { next: more ? `?page=${page + 1}&page_size=${size}` : null, results: items.map(toMem0) });
+    const entity = entityOf(owner, filters);
+    const skip = (page - 1) * size;
+    const { items, more } = await readPage(c, entity, { skip, most: size });
+    const isLast = !more && (items.length > 0 || skip === 0);
+    const at = (number: number) => `?page=${number}&page_size=${size}`;
+    return answer(c, {
+      count: isLast ? skip + items.length : await countOf(c, entity, gate),
+      next: more ? at(page + 1) : null,
+      previous: page > 1 ? at(page - 1) : null,
+      results: items.map(toMem0),
+    });
   };
   const deleteAll = async (c: Context<Env>) => {
     const entity = entityOf(parseKnown(Owner, queryOf(c)));
-    for await (const { id } of allOf(c, entity)) await run(c, VERB_TABLE.delete, { id });
-    requireWhole(c);
+    await deleteAllOf(c, entity, gate);
     return c.json({ message: 'Memories deleted successfully!' });
   };
 
   const app = new Hono<Env>();
-  app.get('/v1/ping/', (c) => c.json({ status: 'ok' }));
+  // The Python client does not begin without the ids of an organization and a project, of which a gateway is one.
+  app.get('/v1/ping/', (c) => c.json({ status: 'ok', org_id: 'omp-gateway', project_id: 'omp-gateway' }));
   app.post('/memories', add).post('/v3/memories/add/', add);
   app.get('/memories', getAll).post('/v3/memories/', getPage);
   app.post('/search', search).post('/v3/memories/search/', search);
   app.delete('/memories', deleteAll).delete('/v1/memories/', deleteAll);
   for (const path of ['/memories/:id', '/v1/memories/:id/']) app.get(path, get).put(path, update).delete(path, remove);
-  return app.get('/memories/:id/history', history).get('/v1/memories/:id/history/', history);
+  app.get('/memories/:id/history', history).get('/v1/memories/:id/history/', history);
+  // Of 404, mem0's clients say that there is no such memory.
+  return app.all('*', (c) => {
+    const error = new OmpError('unsupported_capability', NO_ROUTE);
+    return c.json({ detail: NO_ROUTE, ...toEnvelope(error, c.get('call').requestId) }, 501);
+  });
 }
 
-const run = <Input extends z.ZodObject, Output, Need extends keyof Store>(
-  c: Context<Env>,
-  verb: Verb<Input, Output, Need>,
-  input: object,
-): Promise<Output> => c.get('session').run(verb, input, c.get('call'));
-
-/** Throws if a store did not say which memories it has. */
-function requireWhole(c: Context<Env>): void {
-  const { leftOut } = c.get('call');
-  const [provider] = Object.values(leftOut ?? {}).flat();
-  if (provider === undefined) return;
-  throw new OmpError('provider_error', 'a store could not be read, so some memories may not be deleted', { provider });
-}
+const NO_ROUTE =
+  'this gateway does not serve this call of mem0; docs/integrations/mem0-api.md lists those that it serves, and what to use instead of the others';
 
 /** Says in the body too which stores the answer lacks (Decision 49). */
 const answer = (c: Context<Env>, body: object): Response => c.json({ ...body, ...c.get('call').leftOut });
 
-async function* allOf(c: Context<Env>, entity: Entity, trust = {}): AsyncGenerator<WireMemory> {
-  const query = { ...trust, user_id: entity.user_id, limit: PAGE, scope: mem0Scope(entity, '*') ?? undefined };
-  for (let cursor: string | null | undefined; cursor !== null; ) {
-    const { items, next_cursor } = await run(c, VERB_TABLE.list, { ...query, cursor });
-    // The glob crosses slashes, so it also finds scopes of others that only end like these.
-    yield* items.filter((memory) => isOf(entity, memory));
-    cursor = next_cursor;
-  }
-}
-
-/** Answers of mem0 have no place for the mark of an untrusted key, so none has what is marked. */
-const UNMARKED = { untrusted: false };
-const isMarked = (memory: WireMemory): boolean => (memory as WireMemory & Record<string, unknown>)[UNTRUSTED] === true;
 const MARKED = 'an untrusted key wrote this memory, which this interface cannot say; GET /memories/{id} shows it';
 
 /** Newest first. */
@@ -308,23 +289,6 @@ function equalities(filters: object): [keyof z.output<typeof Owner>, string][] {
       );
     }),
   );
-}
-
-const SCOPE = /^mem0\/agent\/([^/]+)\/run\/([^/]+)$/;
-/** Agent and run of a scope. Another application may have written any scope, also one that is no encoding of texts. */
-function partsOf({ scope }: WireMemory): { agent: string | null; run: string | null } {
-  const [, agent = '-', run = '-'] = SCOPE.exec(scope ?? '') ?? [];
-  const decode = (text: string) => (text === '-' ? null : decodeURIComponent(text));
-  try {
-    return { agent: decode(agent), run: decode(run) };
-  } catch {
-    return { agent: null, run: null };
-  }
-}
-
-function isOf({ agent, run }: Entity, memory: WireMemory): boolean {
-  const parts = partsOf(memory);
-  return (agent === undefined || parts.agent === agent) && (run === undefined || parts.run === run);
 }
 
 /** Oldest first, as mem0 tells it. An event whose version before is not kept has no old text. */

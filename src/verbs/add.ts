@@ -165,7 +165,7 @@ export const batch = verb({
   async run({ memories, idempotency_key }, access, call) {
     const { max_record_bytes } = access;
     const read = (body: unknown) => readNewMemory(body, access.storeAt, call);
-    const inputs = readAll(memories, read, recordBytes, max_record_bytes);
+    const inputs = await readAll(memories, read, recordBytes, max_record_bytes);
     // An invalid memory has no other form than its own.
     const key = readIdempotencyKey(
       idempotency_key,

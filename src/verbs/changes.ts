@@ -33,6 +33,9 @@ export const ChangesInput = z.object({
   include: z.enum(['memory']).optional().meta({ description: '`memory`: with the memory as it is now.' }),
 });
 
+/** What has an audit entry already: a stream asks again and again with one call. */
+const recorded = new WeakSet<Call>();
+
 type Reader = Access & { readonly store: Required<Pick<Store, 'changes'>> };
 
 /** The feed of changes (Decision 51). */
@@ -53,12 +56,14 @@ export const changes = verb({
       access.requireUser(user_id, grants.read, scope);
       return read(access, filter, query, call);
     })();
-    // An answer without a change says nothing, and there may be many of them.
-    const isEmpty = await answering.then(
-      (answer) => answer.changes.length === 0,
+    // An answer without a change says nothing, and there may be many of them. Those of a stream are one.
+    const isSilent = await answering.then(
+      (answer) => answer.changes.length === 0 || recorded.has(call),
       () => false,
     );
-    return isEmpty ? answering : access.audited('changes', facts, call, () => answering);
+    if (isSilent) return answering;
+    recorded.add(call);
+    return access.audited('changes', facts, call, () => answering);
   },
   id: 'readChanges',
   summary: 'Follow the changes of memories',
@@ -142,18 +147,21 @@ async function read(access: Reader, filter: ChangeFilter, query: Query, call: Ca
   }
 }
 
-/** Looks on until there is a match. */
+/** Looks on until there is a match. Followers are woken together, and many ask for the same. */
 async function readPart(
-  { store }: Reader,
+  { store, shares }: Reader,
   filter: ChangeFilter,
   { after, limit }: { readonly after: string | undefined; readonly limit: number },
   call: Call,
 ): Promise<ChangePart> {
-  const query = { ...filter, limit, left_scopes: 'first' } as const;
-  let part = await store.changes({ ...query, after }, call);
-  for (let parts = 1; part.changes.length === 0 && part.more && parts < MAX_PARTS; parts++) {
-    part = await store.changes({ ...query, after: part.next }, call);
-  }
+  const ask = (from: string | undefined): Promise<ChangePart> => {
+    const query = { ...filter, limit, left_scopes: 'first', after: from } as const;
+    return shares.shared(`changes ${JSON.stringify(query)}`, call, () =>
+      shares.part(store.name, call, () => store.changes(query, call)),
+    );
+  };
+  let part = await ask(after);
+  for (let parts = 1; part.changes.length === 0 && part.more && parts < MAX_PARTS; parts++) part = await ask(part.next);
   return part;
 }
 

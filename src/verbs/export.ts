@@ -42,6 +42,8 @@ import { verb } from './verb.ts';
 const MAX_IDS = 100;
 /** Versions of one memory in an import. */
 const MAX_VERSIONS = 10_000;
+/** Versions that are checked in one turn of the event loop: a request has room for thousands, and 100 take some 10 ms. */
+const VERSIONS_PER_TURN = 100;
 /** Far below `MAX_VERSION`, so that every number that a memory counts on to can be read. */
 const importedNumber = wholeVersion(MAX_VERSION / 2);
 
@@ -201,7 +203,7 @@ export const importMemories = verb({
   async run({ memories, on_conflict }, access, call) {
     const { max_record_bytes } = access;
     const read = (body: unknown) => readExported(body, access, call);
-    const inputs = readAll(memories, read, bytesOf, max_record_bytes);
+    const inputs = await readAll(memories, read, bytesOf, max_record_bytes);
     const items = inputs.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
     if (new Set(items.map(({ memory }) => memory.id)).size < items.length) {
       throw invalidRequest('memories: two have the same id');
@@ -266,7 +268,7 @@ const bytesOf = ({ memory, versions = [] }: ExportedMemory): number =>
 
 const isVersionOf = (one: Memory, { id, user_id }: Memory): boolean => one.id === id && one.user_id === user_id;
 
-function readExported(body: unknown, access: Access, call: Call): ExportedMemory {
+async function readExported(body: unknown, access: Access, call: Call): Promise<ExportedMemory> {
   const { vector, version, versions, ...identity } = parse(Identity, body);
   const memory = readImported(body, identity, access);
   const item = { memory, vector: vector == null ? null : decodeVector(vector) };
@@ -275,9 +277,12 @@ function readExported(body: unknown, access: Access, call: Call): ExportedMemory
     call.ignored('versions');
     return item;
   }
-  const before = (versions ?? [])
-    .map((one) => readImportedVersion(one, memory, access))
-    .sort((a, b) => b.version - a.version);
+  const before: MemoryVersion[] = [];
+  for (const one of versions ?? []) {
+    if (before.length % VERSIONS_PER_TURN === VERSIONS_PER_TURN - 1) await access.shares.turn();
+    before.push(readImportedVersion(one, memory, access));
+  }
+  before.sort((a, b) => b.version - a.version);
   const latest = before[0]?.version ?? 0;
   if (new Set(before.map((one) => one.version)).size < before.length || (version ?? latest + 1) <= latest)
     throw invalidRequest('versions: their numbers must be distinct, and below `version`');

@@ -235,24 +235,26 @@ function requireLength(text: string, { capabilities: { max_content_length: max }
  * Each memory of a body, or its error if it is invalid. Throws `payload_too_large` as soon as they take more than `maxBytes`
  * together.
  */
-export function readAll<Result>(
+export async function readAll<Result>(
   bodies: readonly unknown[],
-  read: (body: unknown) => Result,
+  read: (body: unknown) => Result | Promise<Result>,
   bytesOf: (result: Result) => number,
   maxBytes: number,
-): (Result | OmpError)[] {
+): Promise<(Result | OmpError)[]> {
   let bytes = 0;
-  return bodies.map((body) => {
+  const results: (Result | OmpError)[] = [];
+  for (const body of bodies) {
     try {
-      const result = read(body);
+      const result = await read(body);
       bytes += bytesOf(result);
-      if (bytes <= maxBytes) return result;
+      results.push(result);
     } catch (error) {
-      if (error instanceof OmpError) return error;
-      throw error;
+      if (!(error instanceof OmpError)) throw error;
+      results.push(error);
     }
-    throw bodies.length === 1 ? recordTooLarge(maxBytes) : batchTooLarge(maxBytes);
-  });
+    if (bytes > maxBytes) throw bodies.length === 1 ? recordTooLarge(maxBytes) : batchTooLarge(maxBytes);
+  }
+  return results;
 }
 
 export const batchTooLarge = (maxBytes: number) =>

@@ -187,9 +187,8 @@ class PersonFile {
     this.#pending.push({ type: 'not_kept', what, why });
   }
 
-  /** One read of a store, with the deadline of a request. Many files take turns, so that other requests have theirs. */
-  async #read<Result>(part: StorePart, work: (call: Call) => Promise<Result>): Promise<Result> {
-    await this.#access.shares.turn();
+  /** One read of a store, with the deadline of a request, which begins when its turn comes. */
+  #read<Result>(part: StorePart, work: (call: Call) => Promise<Result>): Promise<Result> {
     const ask = async (call: Call): Promise<Result> => {
       let failure: OmpError | undefined;
       // The file names an optional store that fails, not its header.
@@ -200,7 +199,7 @@ class PersonFile {
       if (!found) throw failure;
       return found.result;
     };
-    return inTime(part.name, this.#ms, this.#call, ask);
+    return this.#access.shares.part(part.name, this.#call, () => inTime(part.name, this.#ms, this.#call, ask));
   }
 
   async *#memories(part: StorePart, store: StoreReads): AsyncGenerator<readonly Line[]> {
@@ -226,8 +225,9 @@ class PersonFile {
     { capabilities, list, versions, export: exportPart }: StoreReads,
   ): AsyncGenerator<readonly ExportedMemory[]> {
     const [user_id, page] = [this.#user, { limit: MEMORIES, max_bytes: SMALL_BYTES }];
-    // The export of a mapped store may lack memories that its list has: of several with one key, and what was added a moment ago.
-    if (exportPart && !(capabilities.mapped && list)) {
+    // The export of a mapped store may lack memories that its list has: of several with one key, and what was added a moment ago. Where it
+    // does not, it is the one that goes on from page to page without a sort.
+    if (exportPart && !(capabilities.mapped && !capabilities.whole_export && list)) {
       const query = { user_id, vectors: false, versions: versions !== undefined, ...page };
       for (let after: string | undefined; ; ) {
         const { items, next } = await this.#read(part, (call) => exportPart({ ...query, after }, call));

@@ -8,6 +8,7 @@ import { OmpError, type Provider } from '#contract';
 import { blocks, read } from '../docs/markdown.ts';
 import { temporaryFolder } from '../process/gateway.ts';
 import { knownCallers } from '../support/known-callers.ts';
+import { memoryOf } from '../support/requests.ts';
 import { type ServerOptions, serverForTest } from '../support/server.ts';
 import { freshUser } from '../support/subject.ts';
 
@@ -24,24 +25,32 @@ interface Mem0Client {
   ping(): Promise<void>;
   add(messages: object[], options: object): Promise<{ results: Mem0Memory[] }>;
   get(id: string): Promise<Mem0Memory>;
-  getAll(options: object): Promise<{ results: Mem0Memory[]; next: string | null }>;
+  getAll(options: object): Promise<{
+    results: Mem0Memory[];
+    count: number;
+    next: string | null;
+    previous: string | null;
+  }>;
   search(query: string, options: object): Promise<{ results: (Mem0Memory & { score: number })[] }>;
   update(id: string, fields: object): Promise<Mem0Memory>;
   history(id: string): Promise<object[]>;
-  delete(id: string): Promise<{ message: string }>;
+  delete(id: string, options?: object): Promise<{ message: string }>;
   deleteAll(options: object): Promise<{ message: string }>;
 }
 
 const serve = (infer: 'reject' | 'verbatim' = 'reject', options: ServerOptions = {}) =>
   serverForTest({ compat: { interface: 'mem0', infer }, ...options });
+const NOW = '2026-03-02T08:00:00.000Z';
 const contents = (found: { results: readonly Mem0Memory[] }) => found.results.map(({ memory }) => memory);
 
 describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
-  const open = async (infer?: 'verbatim', apiKey = 'any', options?: ServerOptions): Promise<Mem0Client> => {
+  const clientAt = async (url: string, apiKey = 'any'): Promise<Mem0Client> => {
     process.env.MEM0_TELEMETRY = 'false';
     const { MemoryClient } = (await import(CLIENT.href)) as { MemoryClient: new (options: object) => Mem0Client };
-    return new MemoryClient({ apiKey, host: `${(await serve(infer, options)).url}/compat/mem0` });
+    return new MemoryClient({ apiKey, host: `${url}/compat/mem0` });
   };
+  const open = async (infer?: 'verbatim', apiKey = 'any', options?: ServerOptions): Promise<Mem0Client> =>
+    clientAt((await serve(infer, options)).url, apiKey);
 
   it('adds, reads, finds, changes and deletes', async () => {
     const client = await open();
@@ -110,7 +119,6 @@ describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
       [{ run_id: 'r/1' }, [2, 3]],
       [{ agent_id: 'a', run_id: 'r/1' }, [2]],
       [{ agent_id: '-' }, [4]],
-      [{ agent_id: '*' }, []],
     ] as const) {
       const texts = expected.map((n) => `likes tea ${n}`);
       const all = { filters: { user_id: userId, ...filters } };
@@ -119,9 +127,87 @@ describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
     }
     const best = await client.search('tea', { filters: { user_id: userId, run_id: 'r/1' }, topK: 1 });
     expect(best.results).toHaveLength(1);
-    await client.deleteAll({ userId, agentId: '*' });
     await client.deleteAll({ userId, agentId: 'a' });
     expect(contents(await client.getAll({ filters: { user_id: userId } }))).toHaveLength(3);
+  });
+
+  it('is told that "*" is no name, wherever it stands, and nothing is deleted', async () => {
+    const client = await open();
+    const userId = freshUser();
+    await client.add([{ role: 'user', content: 'likes tea' }], { userId, agentId: 'a', infer: false });
+    for (const name of ['userId', 'agentId', 'runId']) {
+      const entity = { userId, [name]: '*' };
+      const filters = { user_id: userId, [name.replace('Id', '_id')]: '*' };
+      await expect(client.deleteAll(entity)).rejects.toThrow(/does not take \\"\*\\"/);
+      await expect(client.getAll({ filters })).rejects.toThrow(/does not take/);
+      await expect(client.search('tea', { filters })).rejects.toThrow(/does not take/);
+      await expect(client.add([{ role: 'user', content: 'x' }], { ...entity, infer: false })).rejects.toThrow(
+        /does not take/,
+      );
+    }
+    expect(contents(await client.getAll({ filters: { user_id: userId } }))).toEqual(['likes tea']);
+  });
+
+  it('pages with the count and both neighbours, also of an agent', async () => {
+    const client = await open();
+    const userId = freshUser();
+    for (let n = 0; n < 5; n++)
+      await client.add([{ role: 'user', content: `${n}` }], { userId, infer: false, ...(n < 3 && { agentId: 'a' }) });
+    for (const [filters, count] of [
+      [{ user_id: userId }, 5],
+      [{ user_id: userId, agent_id: 'a' }, 3],
+      [{ user_id: userId, run_id: 'r' }, 0],
+    ] as const) {
+      const page = async (number: number) => {
+        const { results, ...rest } = await client.getAll({ filters, page: number, pageSize: 2 });
+        return { ...rest, length: results.length };
+      };
+      const at = (number: number) => (number * 2 < count ? `?page=${number + 1}&page_size=2` : null);
+      expect(await page(1)).toEqual({ count, next: at(1), previous: null, length: Math.min(2, count) });
+      const length = Math.max(0, Math.min(2, count - 2));
+      expect(await page(2)).toEqual({ count, next: at(2), previous: '?page=1&page_size=2', length });
+    }
+  });
+
+  it('deletes with a memory those that it supersedes, if asked, and brings none of them back', async () => {
+    const { client: own, url } = await serve();
+    const client = await clientAt(url);
+    const userId = freshUser();
+    const chain = async (...contents: string[]) => {
+      let [last] = [undefined as string | undefined];
+      for (const content of contents)
+        last = (await own.add({ user_id: userId, content, supersedes: last ? [last] : [] })).id;
+      return last as string;
+    };
+    const found = async () => contents(await client.search('lives', { filters: { user_id: userId } }));
+    const [kept, gone] = [
+      await chain('lives in A', 'lives in B'),
+      await chain('lives in C', 'lives in D', 'lives in E'),
+    ];
+    await own.add({ user_id: freshUser(), content: 'lives with others' });
+    expect((await found()).sort()).toEqual(['lives in B', 'lives in E']);
+    await client.delete(gone, { deleteLinked: true });
+    expect(await found()).toEqual(['lives in B']);
+    await client.delete(kept, { deleteLinked: false });
+    expect(await found()).toEqual(['lives in A']);
+    await expect(client.delete(kept, { deleteLinked: 'maybe' })).rejects.toThrow(/delete_linked/);
+  });
+
+  it('is told of a call that is not served, which is no memory that is not there', async () => {
+    const client = (await open()) as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+    for (const [method, ...args] of [
+      ['users'],
+      ['deleteUser', { entity_id: 'u' }],
+      ['deleteUsers', { userId: 'u' }],
+      ['batchUpdate', [{ memoryId: 'm', text: 'x' }]],
+      ['batchDelete', ['m']],
+      ['feedback', { memoryId: 'm' }],
+      ['getProfile', { entityId: 'u' }],
+    ] as const) {
+      const failure = await client[method]?.(...args).catch((error: Error) => error);
+      expect(failure, method).toMatchObject({ message: expect.stringContaining('does not serve this call') });
+      expect((failure as Error).name, method).not.toBe('MemoryNotFoundError');
+    }
   });
 
   it('is told that no facts are extracted, unless messages are stored as they are', async () => {
@@ -158,6 +244,11 @@ describe("the routes of mem0's server", () => {
     };
     const added = await ask('POST', '/memories', { messages: 'likes tea', user_id: 'u', infer: false });
     const id = (added[1] as { results: Mem0Memory[] }).results[0]?.id;
+    // Without these, the Python client (2.2.1) does not begin.
+    expect(await ask('GET', '/v1/ping/')).toMatchObject([
+      200,
+      { org_id: expect.any(String), project_id: expect.any(String) },
+    ]);
     const memory = { id, memory: 'likes tea', user_id: 'u', hash: 'c25e4adfcdcf2a2b2d6f1d1ba9f1a8b1' };
     expect(added).toEqual([200, { results: [{ id, memory: 'likes tea', event: 'ADD', role: 'user' }] }]);
     expect(await ask('GET', `/memories/${id}`)).toMatchObject([
@@ -261,6 +352,82 @@ describe("the routes of mem0's server", () => {
     }
     for (const query of [{ run_id: 'r1' }, { agent_id: 'alice' }]) await mem0('DELETE', query);
     expect(await left()).toEqual(scopes.slice(1).sort());
+  });
+
+  /** A user with 50,000 memories of this scope, of which none is ever gone. */
+  const endless = (scope: string) => {
+    const counts = { lists: 0, deletes: 0, atOnce: 0, erases: 0 };
+    let deleting = 0;
+    const alter = (provider: Provider): Provider => ({
+      ...provider,
+      list: async ({ user_id, limit, after }) => {
+        counts.lists++;
+        const first = after ? Number(after.id) - 1 : 50_000;
+        const items = Array.from({ length: Math.min(limit, first) }, (_, n) => ({
+          ...memoryOf(user_id, `text ${first - n}`, { scope }),
+          id: String(first - n).padStart(6, '0'),
+          ...{ created_at: NOW, updated_at: NOW, embedding_model: null, status: null },
+        }));
+        return items;
+      },
+      delete: async () => {
+        counts.deletes++;
+        counts.atOnce = Math.max(counts.atOnce, ++deleting);
+        await new Promise((resolve) => setImmediate(resolve));
+        deleting--;
+        return true;
+      },
+      erase: async () => {
+        counts.erases++;
+        return 50_000;
+      },
+    });
+    return { counts, alter };
+  };
+
+  it('look at 10,000 memories for one list, however many have a scope that resembles that of the run', async () => {
+    const { counts, alter } = endless('mem0/agent/a/run/other/run/r');
+    const { client } = await serve('reject', { alter });
+    for (const [method, path] of [
+      ['GET', '/memories?user_id=u&run_id=r'],
+      ['DELETE', '/memories?user_id=u&run_id=r'],
+    ] as const) {
+      counts.lists = 0;
+      const { status, text } = await client.tell(method, `/compat/mem0${path}`);
+      expect([status, text]).toEqual([400, expect.stringContaining('run_id: among the newest 10000 memories')]);
+      expect(counts.lists).toBe(21);
+    }
+    expect(counts).toMatchObject({ deletes: 0, erases: 0 });
+  });
+
+  it('delete all of a run several at once, 10,000 in one call, and say that there are more', async () => {
+    const { counts, alter } = endless('mem0/agent/-/run/r');
+    const { client } = await serve('reject', { alter });
+    const { status, text, headers } = await client.tell('DELETE', '/compat/mem0/memories?user_id=u&run_id=r');
+    expect([status, text]).toEqual([
+      429,
+      expect.stringContaining('deleted 10000 memories, and there are more; call again'),
+    ]);
+    expect(headers.get('retry-after')).toBe('1');
+    expect(counts).toMatchObject({ deletes: 10_000, atOnce: 20, erases: 0 });
+  });
+
+  it("delete all of a user by the gateway's own erase, unless the key may not read and delete everything", async () => {
+    const { counts, alter } = endless('other');
+    const callers = knownCallers();
+    const { client, url } = await serve('reject', { alter, authenticator: callers.authenticator });
+    expect((await client.tell('DELETE', '/compat/mem0/memories?user_id=u')).status).toBe(200);
+    expect(counts).toMatchObject({ lists: 0, deletes: 0, erases: 1 });
+    for (const rights of [
+      { grants: ['read:*', 'delete:other'] },
+      { grants: ['read:other', 'delete:*'] },
+      { grants: ['*:*'], untrusted: true },
+    ]) {
+      counts.deletes = 0;
+      const headers = callers.admit(rights);
+      await fetch(`${url}/compat/mem0/memories?user_id=u`, { method: 'DELETE', headers });
+      expect(counts, JSON.stringify(rights)).toMatchObject({ deletes: rights.untrusted ? 0 : 10_000, erases: 1 });
+    }
   });
 
   it('answer at most 16 MiB', async () => {

@@ -196,3 +196,73 @@ it('[Decision 29] large results are returned one after another, with turns for o
   expect(returned[0]).toBe('small');
   expect(Math.min(...between)).toBeGreaterThan(20);
 });
+
+describe('small reads that go on and on', () => {
+  const open = () => {
+    const shares = createReadShares();
+    const started: string[] = [];
+    const begin = (
+      name: string,
+      { caller = 'key:1', store = 'root', what }: { caller?: string; store?: string; what?: string } = {},
+    ) => {
+      const { opened, open: answer } = gate();
+      const call = callBy({ id: caller });
+      const work = () =>
+        shares.part(store, call, async () => {
+          started.push(name);
+          await call.unlessAborted(opened);
+          return name;
+        });
+      const done = what === undefined ? work() : shares.shared(what, call, work);
+      return { done, answer, abort: (reason: Error) => call.abort(reason) };
+    };
+    return { begin, started };
+  };
+
+  it('[Decision 29] run one at a time for each caller and store', async () => {
+    const { begin, started } = open();
+    const [a] = [begin('a'), begin('b'), begin('other caller', { caller: 'key:2' }), begin('other', { store: 'crm' })];
+    await turns();
+    expect(started).toEqual(['a', 'other caller', 'other']);
+    a.answer();
+    await a.done;
+    await turns();
+    expect(started).toEqual(['a', 'other caller', 'other', 'b']);
+  });
+
+  it('[Decision 29] do not begin for a request that has ended, which holds up nobody', async () => {
+    const { begin, started } = open();
+    const [a, b] = [begin('a'), begin('b'), begin('c')];
+    b.abort(new Error('gone'));
+    a.answer();
+    await expect(b.done).rejects.toThrow('gone');
+    await turns();
+    expect(started).toEqual(['a', 'c']);
+  });
+
+  it('[Decision 51] are one if they are equal, of one caller', async () => {
+    const { begin, started } = open();
+    const equal = Array.from({ length: 100 }, (_, n) => begin(`${n}`, { what: 'x' }));
+    const other = begin('other caller', { what: 'x', caller: 'key:2' });
+    await turns();
+    expect(started).toEqual(['0', 'other caller']);
+    equal[0]?.answer();
+    expect(new Set(await Promise.all(equal.map(({ done }) => done)))).toEqual(new Set(['0']));
+    other.answer();
+    expect(await other.done).toBe('other caller');
+    const later = begin('later', { what: 'x' });
+    later.answer();
+    expect(await later.done).toBe('later');
+  });
+
+  it('[Decision 51] are read again by one of the others if the request that reads ends', async () => {
+    const { begin, started } = open();
+    const [a, b] = [begin('a', { what: 'x' }), begin('b', { what: 'x' })];
+    await turns();
+    a.abort(new Error('gone'));
+    await expect(a.done).rejects.toThrow('gone');
+    b.answer();
+    expect(await b.done).toBe('b');
+    expect(started).toEqual(['a', 'b']);
+  });
+});

@@ -6,6 +6,7 @@ import { NO_TELEMETRY } from '../../src/core/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { holdTimers } from '../support/hold-timers.ts';
+import { knownCallers } from '../support/known-callers.ts';
 import { type RunningServer, serverForTest } from '../support/server.ts';
 import type { WireChange } from '../support/wire.ts';
 
@@ -53,6 +54,38 @@ describe('waiting for changes', () => {
     expect(counts.reads).toBe(1_008);
     await server.close();
     await Promise.all(polls);
+  });
+
+  it('[Decision 51] of 200 equal requests of one caller costs a few reads, and shows another caller what it may read', async () => {
+    const asked: unknown[] = [];
+    const callers = knownCallers();
+    const readers = [callers.admit(), callers.admit({ grants: ['read:a/*'] })];
+    const server = await serverForTest({
+      alter: (provider) => ({
+        ...provider,
+        changes: async (query, call) => {
+          if (call.caller.id.startsWith('key:')) asked.push(query.within);
+          return (provider as Required<Provider>).changes(query, call);
+        },
+      }),
+      authenticator: callers.authenticator,
+      max_requests: 1_000,
+    });
+    const after = (await server.client.changes({ after: 'now' })).next_cursor;
+    const poll = async (headers?: Record<string, string>) => {
+      const response = await fetch(`${server.url}/changes?after=${after}&wait=60`, headers && { headers });
+      return ((await response.json()) as { changes: WireChange[] }).changes.map(({ scope }) => scope);
+    };
+    const all = [...Array.from({ length: 200 }, () => poll(readers[0])), poll(readers[1])];
+    await waitingIn(server, 201);
+    await server.client.add({ user_id: 'u', content: 'x', scope: 'b' });
+    const told = await Promise.all(all.slice(0, 200));
+    expect(new Set(told.flat())).toEqual(new Set(['b']));
+    await server.client.add({ user_id: 'u', content: 'x', scope: 'a/b' });
+    expect(await all[200]).toEqual(['a/b']);
+    // One for each before it waits, and far fewer than that again after the change.
+    expect(asked.filter((within) => within === null).length).toBeLessThan(250);
+    expect(asked).toContainEqual(['a/*']);
   });
 
   it('[Decision 51] an erase has a change for each 100 scopes, and a request reads one scope of each', async () => {
@@ -247,6 +280,41 @@ describe('a stream of changes', () => {
     await eventually(() => expect(other.events.at(-1)?.id).toBe(ids[2]));
     stream.leave();
     other.leave();
+    await waitingIn(server, 0);
+  });
+
+  it('[Decision 51] [Decision 11] from the beginning reads one part at a time with others of its caller, and leaves one audit entry', async () => {
+    let [reading, most, reads] = [0, 0, 0];
+    const server = await serverForTest({
+      alter: (provider) => ({
+        ...provider,
+        changes: async (query, call) => {
+          const { changes } = provider as Required<Provider>;
+          if (call.caller.id === 'gateway') return changes(query, call);
+          reads++;
+          most = Math.max(most, ++reading);
+          await new Promise((resolve) => setImmediate(resolve));
+          return changes(query, call).finally(() => reading--);
+        },
+      }),
+    });
+    const { client } = server;
+    for (let n = 0; n < 30; n++) await client.add({ user_id: 'u', content: `${n}` });
+    const streams = await Promise.all(
+      Array.from({ length: 5 }, (_, n) => openStream(server, `?user_id=u&limit=${n + 1}`)),
+    );
+    await eventually(() => {
+      for (const stream of streams) expect(stream.changes()).toHaveLength(30);
+    });
+    expect(reads).toBeGreaterThan(60);
+    expect(most).toBe(1);
+    await client.add({ user_id: 'u', content: 'later' });
+    await eventually(() => {
+      for (const stream of streams) expect(stream.changes()).toHaveLength(31);
+    });
+    const entries = await client.audit({ user_id: 'u', limit: 500 });
+    expect(entries.filter(({ action }) => action === 'changes')).toHaveLength(5);
+    for (const stream of streams) stream.leave();
     await waitingIn(server, 0);
   });
 

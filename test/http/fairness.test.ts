@@ -89,3 +89,28 @@ it('[Decision 29] on an open gateway every client address has its own share', as
   goOn();
   for (const reply of await Promise.all([...flood, other])) expect(reply.status).toBe(200);
 });
+
+it('[Decision 29] an import leaves the event loop turns while it reads the versions of a memory', async () => {
+  const { client } = await serverForTest();
+  const created_at = '2026-01-01T00:00:00.000Z';
+  const body = (id: string, count: number) => {
+    const memory = { id, user_id: 'u', content: 'x', created_at };
+    const versions = Array.from({ length: count }, (_, n) => ({ version: n + 1, memory }));
+    return { memories: [{ ...memory, versions }] };
+  };
+  /** Turns between what arrives and what is sent, while nothing else is done. */
+  const turnsOf = async (id: string, count: number) => {
+    const sent = body(id, count);
+    let [turns, counting] = [0, true];
+    const tick = () => {
+      turns++;
+      if (counting) setImmediate(tick);
+    };
+    setImmediate(tick);
+    const { status } = await client.tell('POST', '/import', sent);
+    counting = false;
+    expect(status).toBe(200);
+    return turns;
+  };
+  expect(await turnsOf('many', 6_000)).toBeGreaterThan((await turnsOf('one', 1)) + 40);
+});

@@ -5,6 +5,7 @@ import { ANONYMOUS, OPEN } from '../../src/core/grants.ts';
 import { eventually } from '../support/eventually.ts';
 import { APP_LIMITS } from '../support/gateway.ts';
 import { holdTimers } from '../support/hold-timers.ts';
+import { knownCallers } from '../support/known-callers.ts';
 import { serverForTest } from '../support/server.ts';
 import { openSubject } from '../support/subject.ts';
 
@@ -114,6 +115,29 @@ describe('[Decision 61] a file is sent while it is read', () => {
     counting = false;
     expect([...inTurn.values()].reduce((sum, pages) => sum + pages, 0)).toBe(100);
     expect(Math.max(...inTurn.values())).toBeLessThanOrEqual(2);
+  });
+
+  it('many files of one caller are read one page after another, beside those of another caller', async () => {
+    const reading = new Map<string, number>();
+    const most = { ofOne: 0, ofAll: 0 };
+    const { asked, alter } = paged(5, async (_, { caller: { id } }) => {
+      reading.set(id, (reading.get(id) ?? 0) + 1);
+      most.ofOne = Math.max(most.ofOne, ...reading.values());
+      most.ofAll = Math.max(
+        most.ofAll,
+        [...reading.values()].reduce((sum, one) => sum + one),
+      );
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      reading.set(id, (reading.get(id) ?? 0) - 1);
+    });
+    const callers = knownCallers();
+    const [one, other] = [callers.admit(), callers.admit()];
+    const { url } = await serverForTest({ alter, authenticator: callers.authenticator });
+    const download = async (headers: Record<string, string>) =>
+      (await fetch(`${url}/users/u/file`, { headers })).text();
+    await Promise.all([one, one, one, one, one, one, other, other, other, other, other, other].map(download));
+    expect(asked.pages).toBe(60);
+    expect(most).toEqual({ ofOne: 1, ofAll: 2 });
   });
 
   it('each read has the deadline of a request, and the file says what it lacks then', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ExportQuery, Memory } from '#contract';
+import type { ExportQuery, Memory, Provider } from '#contract';
 import { createRetention } from '../../src/core/retention.ts';
 import { expectError } from '../support/expect-error.ts';
 import { call, refTo } from '../support/requests.ts';
@@ -183,6 +183,49 @@ describe('[Decision 38] [Decision 62] a user of a mapped table', () => {
     expect(capabilities.features).toMatchObject({ erase: false, retention: false, export: true });
     expectError(await client.tell('DELETE', '/users/ana/memories'), 'unsupported_capability');
     expect(await left()).toHaveLength(6);
+  });
+});
+
+describe('[Decision 61] the file of a person from a mapped table', () => {
+  const open = async (columns = BARE.columns) => {
+    const table = await tableOf({ ...BARE, columns });
+    const lists: unknown[] = [];
+    const { client } = closing(
+      await table.serve({
+        mapping: { writable: false },
+        alter: (provider) => ({
+          ...provider,
+          list: (query, call) => {
+            lists.push(query);
+            return (provider as Required<Provider>).list(query, call);
+          },
+        }),
+      }),
+    );
+    const idsIn = async () =>
+      (await client.ask('/users/ana/file')).text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line))
+        .filter(({ type }) => type === 'memory')
+        .map(({ id }) => id);
+    return { table, lists, idsIn };
+  };
+
+  it('goes on from page to page by the key, where no two rows have one, instead of sorting all rows for each page', async () => {
+    const { table, lists, idsIn } = await open();
+    const ids = Array.from({ length: 40 }, (_, n) => uuid(10 + n));
+    for (const id of ids) await table.insert({ id, owner: 'ana', content: 'x'.repeat(20_000) });
+    await table.insert({ id: uuid(60), owner: 'ben', content: 'x' });
+    expect(await idsIn()).toEqual(ids);
+    expect(lists).toEqual([]);
+  });
+
+  it('has every row where several have one key', async () => {
+    const { table, lists, idsIn } = await open('id text, content text, owner text, embedding vector(64)');
+    for (const id of ['a', 'b', 'b', 'b', 'c']) await table.insert({ id, owner: 'ana', content: 'x' });
+    expect((await idsIn()).sort()).toEqual(['a', 'b', 'b', 'b', 'c']);
+    expect(lists.length).toBeGreaterThan(0);
   });
 });
 

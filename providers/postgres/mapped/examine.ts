@@ -125,6 +125,7 @@ async function createLayout(
     // An empty table contradicts nothing.
     temporal: fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0),
     id,
+    uniqueId: isUnique(table, mapping),
     owner,
     fields,
     hasTags: tags && createHasTags(table, tags),
@@ -137,7 +138,7 @@ async function createLayout(
   if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
     layout,
-    warnings: warningsOf({ table, layout, vector, sample, rows, indexed, unique: isUnique(table, mapping) }),
+    warnings: warningsOf({ table, layout, vector, sample, rows, indexed }),
     noMemories:
       rows.present && rows.memories === 0
         ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
@@ -243,11 +244,9 @@ interface Seen {
   readonly rows: RowSample;
   /** Whether an index serves a query for the rows of a user. */
   readonly indexed: boolean;
-  /** Whether the key identifies a row. */
-  readonly unique: boolean;
 }
 
-function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Seen): string[] {
+function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): string[] {
   const { index } = layout.vector;
   const label = `${table.schema}.${table.name}`;
   const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
@@ -269,7 +268,7 @@ function warningsOf({ table, layout, vector, sample, rows, indexed, unique }: Se
       `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; omp-gateway doctor prints the index to create`,
     ),
     ...warn(
-      hasCatalogue && !unique,
+      hasCatalogue && !layout.uniqueId,
       `OMP_MAPPING_ID: no primary key or unique index of ${label} is over exactly these columns: of several rows with one key, also of different users, export and migrate read one${layout.writable ? ', and changes by such an id are refused' : ''}`,
     ),
     ...warn(

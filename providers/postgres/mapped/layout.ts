@@ -17,6 +17,8 @@ export interface Layout {
   /** How a row is marked as deleted. Undefined: a deleted row is removed. */
   readonly mark: Mark | undefined;
   readonly id: Id;
+  /** Whether no two rows have one id. */
+  readonly uniqueId: boolean;
   readonly owner: Owner;
   /** The mapped fields; `content` and `user_id` are always among them. */
   readonly fields: Readonly<Partial<Record<FieldName, Field>>>;
