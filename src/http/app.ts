@@ -25,7 +25,7 @@ import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './error-envelope.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
-import { callMiddleware, type Env, limitUnreadBody } from './request.ts';
+import { callMiddleware, type Env, limitUnreadBody, requireText } from './request.ts';
 import { verbRoutes } from './verb-routes.ts';
 
 export interface AppOptions {
@@ -120,6 +120,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     const perCaller = () => limitConcurrencyPerCaller(max_requests_per_caller, callerKey);
     app.use(unlessFollowing(perCaller(), perCaller()));
   }
+  app.use(requireText);
   app.use(limitUnreadBody(max_request_bytes));
   app.route('/', changeStream(gate));
   app.route('/', verbRoutes(gate, max_request_bytes));

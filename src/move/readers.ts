@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
-import { mem0Scope } from '#toolbox';
+import { CHANGED_NUMBER, isKept, mem0Scope } from '#toolbox';
 import { MAX_BYTES, MAX_NESTING, MAX_VALUES, TOO_DEEP, TOO_LARGE, TOO_LONG, TOO_MANY } from './json.ts';
 
 /** A memory as on the wire. Its fields are not checked: the import rejects each memory that is wrong. */
@@ -31,8 +31,8 @@ const DAY_MS = 86_400_000;
  * no memories.
  */
 export async function* readMem0(input: AsyncIterable<Uint8Array>, options: ReaderOptions): AsyncGenerator<Fields> {
-  const { JSONParser, TokenType } = await import('@streamparser/json');
-  let parser: InstanceType<typeof JSONParser> | undefined;
+  const { Tokenizer, TokenParser, TokenType } = await import('@streamparser/json');
+  let parser: InstanceType<typeof Tokenizer> | undefined;
   const items: unknown[] = [];
   let count = 0;
   /** Since the last memory, or the last element of another list. */
@@ -64,19 +64,33 @@ export async function* readMem0(input: AsyncIterable<Uint8Array>, options: Reade
     const first = text.trimStart()[0];
     if (first === undefined) return undefined;
     const outside = first === '[' ? 1 : 2;
-    const made = new JSONParser({ paths: [first === '[' ? '$.*' : '$.results.*'], separator: '', keepStack: false });
+    const tokens = new (class extends Tokenizer {
+      protected override parseNumber(text: string): number {
+        if (!isKept(text)) reject(CHANGED_NUMBER);
+        return Number.isFinite(Number(text)) ? Number(text) : reject(TOO_LARGE);
+      }
+    })({ separator: '' });
+    const values = new TokenParser({
+      paths: [first === '[' ? '$.*' : '$.results.*'],
+      separator: '',
+      keepStack: false,
+    });
     // The parser itself has no bounds, and takes quadratic time for deep values.
-    made.onToken = ({ token, value }) => {
+    tokens.onToken = (made) => {
+      const { token } = made;
       const isOpening = token === TokenType.LEFT_BRACE || token === TokenType.LEFT_BRACKET;
       if (isOpening && ++depth > MAX_NESTING) reject(TOO_DEEP);
       if ((token === TokenType.RIGHT_BRACE || token === TokenType.RIGHT_BRACKET) && --depth === outside) {
         read = { characters: 0, values: 0 };
       }
       if ((isOpening || token === TokenType.COMMA) && ++read.values > MAX_VALUES) reject(TOO_MANY);
-      if (typeof value === 'number' && !Number.isFinite(value)) reject(TOO_LARGE);
+      values.write(made);
     };
-    made.onValue = ({ value }) => void items.push(value);
-    return made;
+    tokens.onEnd = () => void (values.isEnded || values.end());
+    values.onEnd = () => void (tokens.isEnded || tokens.end());
+    values.onError = tokens.error.bind(tokens);
+    values.onValue = ({ value }) => void items.push(value);
+    return tokens;
   }
 }
 

@@ -236,7 +236,8 @@ async function readLines(
 /** Undefined: it is none, or too deep or wide. */
 function jsonOf(line: Buffer): unknown {
   try {
-    return parseJson(line);
+    // Results of tools hold all kinds of numbers, and none is part of a memory.
+    return parseJson(line, 'rounded');
   } catch {
     return undefined;
   }
