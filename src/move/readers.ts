@@ -4,7 +4,7 @@ import { CHANGED_NUMBER, isKept, mem0Scope } from '#toolbox';
 import { MAX_BYTES, MAX_NESTING, MAX_VALUES, TOO_DEEP, TOO_LARGE, TOO_LONG, TOO_MANY } from './json.ts';
 
 /** A memory as on the wire. Its fields are not checked: the import rejects each memory that is wrong. */
-export type Fields = Readonly<Record<string, unknown>>;
+export type Fields = Readonly<Record<string | symbol, unknown>>;
 
 export interface ReaderOptions {
   /** The user of memories that name none. */
@@ -135,14 +135,18 @@ const FIELDS = new Set(['id', 'content', 'user_id', 'scope', 'confidence', ...TI
 /** As databases write a time: `2024-05-01 10:00:00+02`. */
 const SQL_TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(?:Z|([+-]\d\d)(?::?(\d\d))?)?$/;
 
+/** Why a row is no memory: the import rejects it with these words. */
+export const DAMAGED = Symbol('damaged');
+
 /**
  * The memories of a CSV file (RFC 4180, UTF-8, the first row names the columns), one a row. `columns`: by field, the name
  * of its column; columns that are named like a field need none, and other columns are left out. Tags and ids of superseded
- * memories are separated by commas; an empty cell is no value. Throws if a column is missing or the file is damaged.
+ * memories are separated by commas; an empty cell is no value. Throws if a column is missing or the file is damaged; with `goOn`, a row of
+ * more or fewer cells than the first has `DAMAGED` and nothing else.
  */
 export async function* readCsv(
   input: AsyncIterable<Uint8Array>,
-  options: ReaderOptions & { readonly columns: Readonly<Record<string, string>> },
+  options: ReaderOptions & { readonly columns: Readonly<Record<string, string>>; readonly goOn?: boolean },
 ): AsyncGenerator<Fields> {
   const { parse } = await import('csv-parse');
   const tooMany = (line: number) =>
@@ -151,12 +155,11 @@ export async function* readCsv(
   const parser = parse({
     skip_empty_lines: true,
     max_record_size: MAX_ROW_BYTES,
-    relax_column_count_more: true,
+    relax_column_count: true,
     // Checked once a row: `cast` gets an object with each cell, and making those takes nine tenths of the time.
-    on_record(row: string[], { lines, error }) {
+    on_record(row: string[], { lines }) {
       characters = 0;
       if (row.length > MAX_COLUMNS) throw tooMany(lines);
-      if (error) throw error;
       return row;
     },
   });
@@ -172,9 +175,19 @@ export async function* readCsv(
   const rows: AsyncIterable<string[]> = pipeline(Readable.from(inRows()), parser, () => {});
   let places: readonly (readonly [field: string, place: number])[] | undefined;
   let count = 0;
+  let width = 0;
   for await (const row of rows) {
     if (!places) {
       places = placesOf(row, options);
+      width = row.length;
+      continue;
+    }
+    if (row.length !== width) {
+      const what = `has ${row.length} cells, and the first row ${width}`;
+      // The first row is the header.
+      if (!options.goOn)
+        throw new Error(`row ${count + 2} ${what}; mend it, or leave such rows out with --skip-damaged`);
+      yield { id: `imported-${++count}`, [DAMAGED]: what };
       continue;
     }
     const memory: Record<string, unknown> = { source: { type: 'imported' } };
