@@ -167,14 +167,14 @@ const healthRoutes = (health: Health, provider: string): Hono<Env> =>
       return c.json({ status }, status === 'ready' ? 200 : 503);
     });
 
-async function readiness(health: Health): Promise<'ready' | 'unavailable' | 'starting' | 'draining'> {
-  const answers = await health.check().then(
-    () => true,
-    () => false,
+async function readiness(health: Health): Promise<'ready' | 'read-only' | 'unavailable' | 'starting' | 'draining'> {
+  const state = await health.check().then(
+    () => 'ready' as const,
+    (error: unknown) => (error instanceof OmpError && error.frozen ? 'read-only' : 'unavailable'),
   );
   // Read after the check: draining may have begun meanwhile.
   if (health.phase !== 'serving') return health.phase;
-  return answers ? 'ready' : 'unavailable';
+  return state;
 }
 
 export interface AdminOptions {
