@@ -7,6 +7,8 @@ export const PROVIDER = 'postgres';
 const MESSAGES: Record<string, string> = {
   '08': 'the database cannot be reached',
   '08006': 'a node of the database cannot be reached',
+  '25006':
+    'the database is read-only: it is a standby, or default_transaction_read_only is on; set DATABASE_URL to the primary, or turn that off',
   '28': 'the database rejected the credentials of the gateway',
   '3D': 'the database does not exist',
   '42703': 'the table has changed since the gateway started, maybe by a re-embed; restart the gateway',
@@ -108,6 +110,10 @@ export function toOmpError(cause: unknown): OmpError {
   if (code === FROZEN) return storeFrozen(PROVIDER, frozenSince(cause));
   return failure(byCode(MESSAGES, code) ?? 'the database failed', byCode(FACTS, code), cause);
 }
+
+/** Every change would fail with 25006. */
+export const readOnly = (): OmpError =>
+  new OmpError('provider_error', MESSAGES['25006'] as string, { provider: PROVIDER, frozen: true });
 
 /** The database closed the connection, or it was closed because the database does not answer. What was sent may have run. */
 export const lostConnection = (cause: unknown): OmpError =>

@@ -3,18 +3,18 @@ import { Mapping } from './mapped/mapping.ts';
 
 const milliseconds = z.int().min(1).max(3_600_000);
 
+/** As `pg` reads it: without a host, a socket of this machine. */
+const serverUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\//)
+  .refine((url) => URL.canParse(url) || URL.canParse(url.replace('@/', '@host/')));
+
 /** The configuration takes its defaults and ranges from here. */
 export const Options = z.strictObject({
   /** A server's connection string; without one the embedded Postgres is started in the data folder. */
-  url: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//)
-    .optional(),
+  url: serverUrl.optional(),
   /** A streaming replica of the server, for searches and lists. */
-  read_url: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//)
-    .optional(),
+  read_url: serverUrl.optional(),
   /** Schema that holds the gateway's tables; created if missing. */
   schema: z
     .string()

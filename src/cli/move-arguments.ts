@@ -86,6 +86,8 @@ Options:
                       memories that name none. Or an AGENT
   --column FIELD=COLUMN  Of a CSV file: which column a field is in, such as
                       content=text; may be given several times
+  --skip-damaged      Of a CSV file: leave out rows with more or fewer cells than
+                      the first, name them, and end with status 1
   --versions          Store the versions in the file too
   --watch             Of an AGENT: go on with what is added to the sessions,
                       until it is stopped
@@ -233,7 +235,7 @@ const OPTIONS = {
   export: { ...ALL, from: text, store: text, vectors: flag, versions: flag, restart: flag },
   import: {
     ...{ ...ALL, ...WRITING_OPTIONS, to: text, 'on-conflict': text, 'dry-run': flag, format: text, column: several },
-    ...{ versions: flag, watch: flag, limit: text },
+    ...{ versions: flag, watch: flag, limit: text, 'skip-damaged': flag },
   },
   migrate: {
     ...{ ...ALL, ...WRITING_OPTIONS, from: text, to: text, progress: text },
@@ -344,6 +346,8 @@ function transcriptFormatOf({ format, ...values }: Values): TranscriptFormatName
     throw new Mistake(`--format must be mem0, csv, ${AGENTS}`);
   }
   if (values.versions && format !== undefined) throw new Mistake(`--versions has no effect with --format ${format}`);
+  if (values['skip-damaged'] && format !== 'csv')
+    throw new Mistake('--skip-damaged has no effect without --format csv');
   for (const name of isAgent ? ['column', 'restart'] : ['watch', 'limit']) {
     if (values[name] === undefined) continue;
     throw new Mistake(`--${name} has no effect ${isAgent ? `with --format ${format}` : `without --format ${AGENTS}`}`);

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { createCopy, total } from '../move/copy.ts';
 import { type Header, readFile } from '../move/export-file.ts';
-import { readCsv, readMem0 } from '../move/readers.ts';
+import { DAMAGED, readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import {
@@ -59,8 +59,13 @@ export async function runImport(request: MoveRequest, run: Run): Promise<number>
   const size = Math.min(PAGE, perMinute ?? PAGE);
   for await (const page of inPages(file, size)) {
     for (const [i, memory] of page.entries()) places.set(memory, placeInFile(done + i, request));
-    const matching = page.filter(matches);
-    leftOut += page.length - matching.length;
+    const whole = page.filter((memory) => {
+      const damage = damageOf(memory);
+      if (damage !== undefined) copy.reject(memory, damage);
+      return damage === undefined;
+    });
+    const matching = whole.filter(matches);
+    leftOut += whole.length - matching.length;
     await copy.page(matching);
     done += page.length;
     await saved?.write(done);
@@ -75,28 +80,34 @@ interface FileCount {
   readonly total: number;
   /** Those that the filters leave. */
   readonly matching: number;
+  /** Rows that are no memory. */
+  readonly damaged: number;
   readonly embedding: Header['embedding'];
 }
 
 /** Reads the file to its end. Throws if it is not whole. */
 async function count(request: MoveRequest, run: Run): Promise<FileCount> {
   const matches = matcherOf(request.filters);
-  const counts = { total: 0, matching: 0, embedding: null as Header['embedding'] };
+  const counts = { total: 0, matching: 0, damaged: 0, embedding: null as Header['embedding'] };
   const onHeader = ({ embedding }: Header) => Object.assign(counts, { embedding });
   for await (const memory of read(request, run, onHeader)) {
     counts.total++;
-    if (matches(memory)) counts.matching++;
+    if (damageOf(memory) !== undefined) counts.damaged++;
+    else if (matches(memory)) counts.matching++;
   }
   return counts;
 }
 
-function dryRun({ total: all, matching }: FileCount, { values }: MoveRequest, run: Run): number {
-  sayLeftOut(all - matching, run);
+function dryRun({ total: all, matching, damaged }: FileCount, { values }: MoveRequest, run: Run): number {
+  sayLeftOut(all - matching - damaged, run);
+  if (damaged > 0) run.say(`Damaged rows, which are no memories: ${damaged}.`);
   run.terminal.stdout.write(
     values.json ? `${JSON.stringify({ memories: matching })}\n` : `${memories(matching)} would be stored.\n`,
   );
   return 0;
 }
+
+const damageOf = (memory: ExportedMemory): string | undefined => (memory as { readonly [DAMAGED]?: string })[DAMAGED];
 
 function sayLeftOut(leftOut: number, run: Run): void {
   if (leftOut > 0) run.say(`The filters leave out ${memories(leftOut)}.`);
@@ -141,7 +152,7 @@ async function* read(
   const columns = Object.fromEntries(((values.column as string[] | undefined) ?? []).map(columnOf));
   const lines = {
     mem0: () => readMem0(input, { user_id, created_at }),
-    csv: () => readCsv(input, { user_id, created_at, columns }),
+    csv: () => readCsv(input, { user_id, created_at, columns, goOn: values['skip-damaged'] === true }),
     own: () => readFile(path, onHeader, input),
   }[(values.format as 'mem0' | 'csv' | undefined) ?? 'own']();
   for await (const line of lines) {

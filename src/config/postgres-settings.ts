@@ -5,13 +5,14 @@ import { settingFacts } from './facts.ts';
 /** The provider's schema decides what is allowed. This file says what a user needs to know about each setting. */
 const { shape } = Options;
 
+const SERVER_URL = 'a postgres:// or postgresql:// URL with / ? # and @ of its password percent-encoded';
 const only = ['provider', 'postgres'] as const;
 
 export const postgres = z.strictObject({
   url: shape.url.register(settingFacts, {
     env: 'DATABASE_URL',
     description: 'PostgreSQL server with pgvector; unset: an embedded Postgres that keeps its files in data_dir',
-    allowed: 'a postgres:// or postgresql:// URL',
+    allowed: SERVER_URL,
     secret: true,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
     example: 'postgres://omp:${POSTGRES_PASSWORD}@localhost:5432/omp',
@@ -21,7 +22,7 @@ export const postgres = z.strictObject({
     env: 'OMP_POSTGRES_READ_URL',
     description:
       'One streaming replica of the server, which answers searches, lists and contexts while it is up to date',
-    allowed: 'a postgres:// or postgresql:// URL',
+    allowed: SERVER_URL,
     secret: true,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
     example: 'postgres://omp:${POSTGRES_PASSWORD}@replica:5432/omp',

@@ -57,7 +57,7 @@ export async function startEmbedder(
   protect: Protect = () => UNPROTECTED,
   store?: string,
 ): Promise<LoadingEmbedder> {
-  const raw = options.kind === 'local' ? openModel(options, log) : await openService(options);
+  const raw = options.kind === 'local' ? openModel(options, log) : await openService(options, log);
   const { name: kind, embedder, ...limits } = raw;
   const name = store === undefined ? kind : `${store}/${kind}`;
   const protection = protect(name, (call) => embedder.embed(['memory'], 'query', call));
@@ -89,9 +89,9 @@ const openModel = ({ workers }: LocalOptions, log: Log): Raw => ({
   concurrency: workers,
 });
 
-async function openService(options: OpenAiOptions): Promise<Raw> {
+async function openService(options: OpenAiOptions, log: Log): Promise<Raw> {
   const { openOpenAi } = await import('./openai.ts');
-  const embedder = await openOpenAi(options);
+  const embedder = await openOpenAi(options, log);
   return { name: 'openai', embedder, batchSize: options.batch_size, concurrency: OPENAI_CONCURRENCY };
 }
 

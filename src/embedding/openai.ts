@@ -1,9 +1,11 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
 import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
-import { backgroundCall, type Call, type Embedder, OmpError } from '#contract';
+import { backgroundCall, beginningOf, type Call, type Embedder, type Log, OmpError } from '#contract';
 import { readAtMost } from '#toolbox';
 import { createMeter, type Meter } from './meter.ts';
+import { FailedStatus } from './with-batching.ts';
 
 export interface OpenAiOptions {
   readonly kind: 'openai';
@@ -28,38 +30,46 @@ const OPENAI_URL = 'https://api.openai.com/v1';
 const MAX_RETRIES = 1;
 
 type Accompanying = Pick<Call, 'signal' | 'trace' | 'caller'>;
+/** What the service takes besides model and texts. */
+interface Parameters {
+  readonly encoding_format?: 'base64';
+  readonly dimensions?: number;
+}
 type Request = (
   texts: readonly string[],
   call: Accompanying,
-  dimensions?: number,
+  parameters: Parameters,
   apps?: readonly (string | null)[],
 ) => Promise<Float32Array[]>;
 
+/** A third of the bytes of numbers as text. */
+const AS_BASE64: Parameters = { encoding_format: 'base64' };
+
 /**
- * An embedder with OpenAI's embeddings API, for any compatible service. Raw vectors. A first request checks the service and
- * detects the length of its vectors; throws a plain `Error` that names the setting to check.
+ * An embedder with OpenAI's embeddings API, for any compatible service. Raw vectors. A first request checks the service, waits while it
+ * says that it is loading, and detects the length of its vectors; throws a plain `Error` that names the setting to check.
  * Errors of `embed`: `rate_limited`; `invalid_request` if the service rejects the text; else `provider_error`.
  */
-export async function openOpenAi(options: OpenAiOptions): Promise<Embedder> {
+export async function openOpenAi(options: OpenAiOptions, log: Log): Promise<Embedder> {
   const transport = openHttpFetch();
   try {
     const usage = createMeter(options.model);
     const request = requester(options, transport.fetch, usage);
-    const { dimensions, shorten } = await probe(request, options);
+    const { dimensions, parameters } = await probe(request, options, log);
     return {
       model: options.model,
       dimensions,
       usage,
       async embed(texts, _purpose, call, apps) {
         try {
-          const vectors = await request(texts, call, shorten, apps);
+          const vectors = await request(texts, call, parameters, apps);
           const length = vectors[0]?.length ?? dimensions;
           if (length !== dimensions) throw new BadAnswer(`embeddings of ${length} numbers instead of ${dimensions}`);
           return vectors;
         } catch (error) {
           // The signal's reason is more precise.
           call.throwIfAborted();
-          throw toOmpError(error);
+          throw toOmpError(error, options);
         }
       },
       close: async () => transport.close(),
@@ -81,15 +91,17 @@ function requester(options: OpenAiOptions, fetch: OpenAI['fetch'], usage: Meter)
     logLevel: 'off',
     fetch,
   });
-  return async (texts, { signal, trace, caller }, dimensions, apps = texts.map(() => caller.app)) => {
+  return async (texts, { signal, trace, caller }, parameters, apps = texts.map(() => caller.app)) => {
     const input = [...texts];
     // Called for each attempt of the client.
     const fetchOptions = { onSent: () => usage.sent(apps) } as object;
-    // Without an explicit format the client decodes arrays of numbers as base64.
-    const answer = await client.embeddings.create(
-      { model: options.model, input, encoding_format: 'base64', ...(dimensions && { dimensions }) },
-      { signal, fetchOptions, ...(trace && { headers: trace.headers() }) },
-    );
+    // `client.embeddings` always asks for a format, and without an explicit one it decodes arrays of numbers as base64.
+    const answer = await client.post<unknown>('/embeddings', {
+      body: { model: options.model, input, ...parameters },
+      signal,
+      fetchOptions,
+      ...(trace && { headers: trace.headers() }),
+    });
     const vectors = readVectors(answer, texts.length);
     const { total_tokens, prompt_tokens } = (property(answer, 'usage') ??
       {}) as Partial<OpenAI.Embeddings.CreateEmbeddingResponse.Usage>;
@@ -112,8 +124,8 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /**
  * The part of `fetch` that the openai client needs, on Node's HTTP client with keep-alive connections. Responses have only
- * the headers that the openai client reads. A rate limit is marked as final, so that the caller gets the error at once: the
- * openai client would wait for `Retry-After`.
+ * the headers that the openai client reads. A rate limit is marked as final, so that the caller gets the error at once. The reason in an
+ * error is where that client looks for it.
  */
 export function openHttpFetch(maxBytes = MAX_ANSWER_BYTES): HttpFetch {
   const plain = new http.Agent({ keepAlive: true });
@@ -135,7 +147,9 @@ export function openHttpFetch(maxBytes = MAX_ANSWER_BYTES): HttpFetch {
       request.end(init.body);
     });
     const body = await readAtMost(answer, maxBytes);
-    return new Response(body.length > 0 ? body : null, { status: answer.statusCode ?? 0, headers: headersOf(answer) });
+    const { statusCode: status = 0 } = answer;
+    const text = status < 400 ? body : withReason(body.toString());
+    return new Response(text.length > 0 ? text : null, { status, headers: headersOf(answer) });
   }
 
   return {
@@ -147,31 +161,74 @@ export function openHttpFetch(maxBytes = MAX_ANSWER_BYTES): HttpFetch {
   };
 }
 
+/** Milliseconds that the service asks to wait. A name of ours: the openai client would wait as long. */
+const WAIT_MS = 'x-omp-wait-ms';
+
 function headersOf({ statusCode, headers }: IncomingMessage): Headers {
   const passed = new Headers({ 'content-type': headers['content-type'] ?? '' });
-  if (statusCode !== 429) return passed;
-  passed.set('x-should-retry', 'false');
-  if (headers['retry-after'] !== undefined) passed.set('retry-after', headers['retry-after']);
+  const wait = msToWait(headers);
+  if (wait !== undefined) passed.set(WAIT_MS, String(wait));
+  if (statusCode === 429) passed.set('x-should-retry', 'false');
   return passed;
 }
 
+/** `Retry-After` is a number of seconds or a date; Azure and OpenAI may say it in milliseconds too. */
+function msToWait({ 'retry-after-ms': exact, 'retry-after': after }: IncomingMessage['headers']): number | undefined {
+  const wait = Number(exact) || Number(after) * 1_000 || Date.parse(after ?? '') - Date.now();
+  return wait > 0 && Number.isFinite(wait) ? wait : undefined;
+}
+
+/** FastAPI has the reason in `detail`, others in `message`. Without it, the openai client says that there is no body. */
+function withReason(body: string): string {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    const message = property(parsed, 'detail') ?? property(parsed, 'message');
+    if (message !== undefined && property(parsed, 'error') === undefined) return JSON.stringify({ error: { message } });
+  } catch {
+    // It is the reason itself.
+  }
+  return body;
+}
+
+/** Longest wait for a service that is loading, at the start, in all. */
+const MAX_LOADING_MS = 300_000;
+
 /**
- * Many services reject the parameter `dimensions`, so it is sent only when the model's own length differs from the
- * configured one.
+ * Finds out which parameters the service takes: some reject `encoding_format`, and many `dimensions`, so that is sent only when the
+ * model's own length differs from the configured one.
  */
-async function probe(request: Request, { model, dimensions }: OpenAiOptions) {
-  const lengthWith = async (parameter?: number): Promise<number | undefined> => {
-    try {
-      return (await request(['memory'], backgroundCall('embedder', new AbortController().signal), parameter))[0]
-        ?.length;
-    } catch (error) {
-      if (parameter !== undefined && isRejectedText(error)) return undefined;
-      throw toStartError(error);
+async function probe(request: Request, { model, dimensions, api_key }: OpenAiOptions, log: Log) {
+  const call = backgroundCall('embedder', new AbortController().signal);
+  const latest = performance.now() + MAX_LOADING_MS;
+  const lengthWith = async (parameters: Parameters): Promise<number | undefined> => {
+    for (;;) {
+      try {
+        return (await request(['memory'], call, parameters))[0]?.length;
+      } catch (error) {
+        const ms = error instanceof APIError && error.status === 503 ? waitOf(error) : undefined;
+        if (ms === undefined || performance.now() + ms > latest) throw error;
+        log.info({ ms }, 'the embedding service is not ready; asking again when it said');
+        await sleep(ms);
+      }
     }
   };
-  const natural = (await lengthWith()) as number;
-  if (dimensions === undefined || dimensions === natural) return { dimensions: natural, shorten: undefined };
-  if ((await lengthWith(dimensions)) === dimensions) return { dimensions, shorten: dimensions };
+  /** Undefined: the service rejects them. */
+  const lengthIfTaken = (parameters: Parameters) =>
+    lengthWith(parameters).catch((error: unknown) => {
+      if (isRejectedText(error)) return undefined;
+      throw error;
+    });
+  let natural: number | undefined;
+  try {
+    natural = await lengthIfTaken(AS_BASE64);
+    const parameters = natural === undefined ? {} : AS_BASE64;
+    natural ??= (await lengthWith(parameters)) as number;
+    if (dimensions === undefined || dimensions === natural) return { dimensions: natural, parameters };
+    const shortened = { ...parameters, dimensions };
+    if ((await lengthIfTaken(shortened)) === dimensions) return { dimensions, parameters: shortened };
+  } catch (error) {
+    throw toStartError(error, api_key);
+  }
   throw new Error(
     `OMP_EMBEDDING_DIMENSIONS is ${dimensions}, but the model ${model} gives vectors of ${natural} numbers and the ` +
       `service does not change that. Set OMP_EMBEDDING_DIMENSIONS to ${natural}, or leave it out.`,
@@ -191,8 +248,10 @@ function readVectors(answer: unknown, count: number): Float32Array[] {
   if (!Array.isArray(entries)) throw new BadAnswer('the answer holds no list of embeddings');
   if (entries.length !== count) throw new BadAnswer(`${entries.length} embeddings for ${count} texts`);
   const vectors: Float32Array[] = [];
+  // Services that embed one text after the other number each of them 0.
+  const isNumbered = entries.some((entry: unknown) => property(entry, 'index') !== 0);
   entries.forEach((entry: unknown, i) => {
-    vectors[position(entry, i, count)] = readVector(property(entry, 'embedding'));
+    vectors[isNumbered ? position(entry, i, count) : i] = readVector(property(entry, 'embedding'));
   });
   const dimensions = vectors[0]?.length ?? 0;
   for (let i = 0; i < count; i++) {
@@ -240,14 +299,15 @@ const REJECTED_TEXT: ReadonlySet<number | undefined> = new Set([400, 413, 422]);
 const isRejectedText = (error: unknown): boolean => error instanceof APIError && REJECTED_TEXT.has(error.status);
 
 /** Maps a failed request to an `OmpError`. The messages disclose nothing about the service. */
-function toOmpError(failed: unknown): OmpError {
-  const cause = loggable(failed);
+function toOmpError(failed: unknown, { api_key }: OpenAiOptions): OmpError {
+  const cause = loggable(failed, api_key);
   if (isRejectedText(failed)) {
     return new OmpError('invalid_request', 'The embedding service rejected this text.', { provider: PROVIDER, cause });
   }
   if (failed instanceof APIError && failed.status === 429 && failed.code !== 'insufficient_quota') {
-    const retryAfter = secondsToWait(failed.headers?.get('retry-after'));
+    const wait = waitOf(failed);
     const message = 'The embedding service limits the rate of requests.';
+    const retryAfter = wait && Math.ceil(wait / 1_000);
     return new OmpError('rate_limited', message, { provider: PROVIDER, cause, ...(retryAfter && { retryAfter }) });
   }
   const message =
@@ -257,37 +317,51 @@ function toOmpError(failed: unknown): OmpError {
   return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: !isAnswer(failed) });
 }
 
-/** The error without the response, which may contain the text: its status and a well-formed code. */
-function loggable(failed: unknown): unknown {
+const waitOf = ({ headers }: APIError): number | undefined => Number(headers?.get(WAIT_MS)) || undefined;
+
+/** Statuses whose reason is about the account or the service. That of others may quote the text. */
+const ABOUT_NO_TEXT: ReadonlySet<number> = new Set([401, 402, 403, 404, 429, 503]);
+
+/** The error without the response, which may contain the text: its status, a well-formed code, and a reason that quotes no text. */
+function loggable(failed: unknown, api_key: string): unknown {
   if (!(failed instanceof APIError) || failed.status === undefined) return failed;
   const code = /^[a-z0-9_.-]{1,64}$/i.test(failed.code ?? '') ? `, ${failed.code}` : '';
-  return new Error(`the service answered HTTP ${failed.status}${code}`);
+  const reason = ABOUT_NO_TEXT.has(failed.status) ? reasonOf(failed, api_key) : '';
+  return new FailedStatus(failed.status, `the service answered HTTP ${failed.status}${code}${reason}`);
+}
+
+/** Characters of a reason that an operator sees. */
+const MAX_REASON = 300;
+
+/** The service's own reason, for the operator, who may be shown anything but the key. */
+function reasonOf({ status, message }: APIError, api_key: string): string {
+  const said = message.slice(`${status} `.length).replaceAll(/\s+/g, ' ').trim();
+  if (said === '' || said === 'status code (no body)') return '';
+  return `: "${beginningOf(said.replaceAll(api_key || '\0', '[key]'), MAX_REASON)}"`;
 }
 
 /** A status of a service that is up: the key, the model or the quota is wrong. */
 const isAnswer = (cause: unknown): boolean =>
   cause instanceof APIError && cause.status !== undefined && cause.status < 500 && cause.status !== 408;
 
-/** `Retry-After` is a number of seconds or a date. */
-function secondsToWait(header: string | null | undefined): number | undefined {
-  if (!header) return undefined;
-  const seconds = /^\d+$/.test(header) ? Number(header) : Math.ceil((Date.parse(header) - Date.now()) / 1000);
-  return seconds > 0 ? seconds : undefined;
+/** The error of a failed start, with the setting to check and the service's own reason: its only text was ours. Contains no key. */
+function toStartError(failed: unknown, api_key: string): Error {
+  return new Error(`The embedding service does not work: ${startErrorDetail(failed, api_key)}`, {
+    cause: loggable(failed, api_key),
+  });
 }
 
-/** The error of a failed start, with the setting to check. Contains neither the key nor the response. */
-function toStartError(cause: unknown): Error {
-  return new Error(`The embedding service does not work: ${startErrorDetail(cause)}`, { cause });
-}
-
-function startErrorDetail(cause: unknown): string {
-  if (cause instanceof BadAnswer) return `${cause.message}. Is OPENAI_BASE_URL an OpenAI-compatible API?`;
-  if (cause instanceof APIConnectionTimeoutError) {
+function startErrorDetail(failed: unknown, api_key: string): string {
+  if (failed instanceof BadAnswer) return `${failed.message}. Is OPENAI_BASE_URL an OpenAI-compatible API?`;
+  if (failed instanceof APIConnectionTimeoutError) {
     return 'no answer in time. Check OPENAI_BASE_URL and OMP_EMBEDDING_TIMEOUT_MS.';
   }
-  const status = cause instanceof APIError ? cause.status : undefined;
-  if (status === undefined) return 'it cannot be reached. Check OPENAI_BASE_URL.';
-  if (status === 401 || status === 403) return `it rejected the key (HTTP ${status}). Check OPENAI_API_KEY.`;
-  if (status === 429) return 'its rate limit or quota is used up (HTTP 429). Check the account behind OPENAI_API_KEY.';
-  return `it answered HTTP ${status}. Check OPENAI_BASE_URL and OMP_EMBEDDING_MODEL.`;
+  if (!(failed instanceof APIError) || failed.status === undefined) {
+    return 'it cannot be reached. Check OPENAI_BASE_URL.';
+  }
+  const { status } = failed;
+  const answer = `HTTP ${status}${reasonOf(failed, api_key)}`;
+  if (status === 401 || status === 403) return `it rejected the key (${answer}). Check OPENAI_API_KEY.`;
+  if (status === 429) return `its rate limit or quota is used up (${answer}). Check the account behind OPENAI_API_KEY.`;
+  return `it answered ${answer}. Check OPENAI_BASE_URL and OMP_EMBEDDING_MODEL.`;
 }

@@ -26,6 +26,15 @@ interface Item {
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_QUEUED_BYTES = 64 * 1024 * 1024;
 
+/** The cause of an `OmpError`: the service answered with this status. */
+export class FailedStatus extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
 /** Largest size of a string in memory, in bytes. */
 const sizeOf = (text: string): number => 2 * text.length;
 
@@ -128,8 +137,6 @@ function firstOf(queue: Iterable<Item>, count: number): Item[] {
 
 /** Settles every item whose caller has not aborted; never rejects. */
 async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpose): Promise<void> {
-  const [first] = items;
-  if (first === undefined) return;
   const present = new Set(items);
   const cancel = new AbortController();
   for (const item of items) {
@@ -138,30 +145,55 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
       if (present.size === 0) cancel.abort(reason);
     };
   }
-  try {
-    const texts = items.map((item) => item.text);
-    const apps = items.map(({ call }) => call.caller.app);
-    const vectors = await inner.embed(texts, purpose, batchCall(first.call, cancel.signal), apps);
-    items.forEach((item, i) => {
-      item.resolve(vectors[i] as Float32Array);
-    });
-  } catch (error) {
-    const rejected = error instanceof OmpError && error.code === 'invalid_request';
-    if (!rejected || items.length === 1) {
-      for (const item of present) item.reject(error);
-      return;
+  const stillPresent = (some: readonly Item[]) => some.filter((item) => present.has(item));
+  const reject = (some: readonly Item[], error: unknown) => {
+    for (const item of stillPresent(some)) item.reject(error);
+  };
+  /** Answers with the error if these fail. */
+  const embed = async (some: readonly Item[]): Promise<unknown> => {
+    const [first] = some;
+    if (first === undefined) return undefined;
+    const apps = some.map(({ call }) => call.caller.app);
+    try {
+      const texts = some.map(({ text }) => text);
+      const vectors = await inner.embed(texts, purpose, batchCall(first.call, cancel.signal), apps);
+      some.forEach((item, i) => {
+        item.resolve(vectors[i] as Float32Array);
+      });
+      return undefined;
+    } catch (error) {
+      return error;
     }
-    // A rejected text must not fail the others: halve the batch until the text is alone.
-    const rest = [...present];
-    const middle = rest.length >> 1;
-    await runBatch(inner, rest.slice(0, middle), purpose);
-    await runBatch(
-      inner,
-      rest.slice(middle).filter((item) => present.has(item)),
-      purpose,
-    );
-  }
+  };
+  /** A text must not fail the others. `failed`: one of them makes them fail together, the shortest first. */
+  const isolate = async (failed: readonly Item[], error: unknown, isFirst = false): Promise<void> => {
+    const rest = stillPresent(failed);
+    // The one at fault may have left.
+    const reason = rest.length < failed.length ? await embed(rest) : error;
+    if (reason === undefined) return;
+    if (rest.length <= 1 || !mayBeOneText(reason)) return reject(rest, reason);
+    // Most are rejected because they are too long.
+    const size = isFirst ? rest.length - 1 : rest.length >> 1;
+    const [shorter, longer] = [rest.slice(0, size), rest.slice(size)];
+    const failure = await embed(shorter);
+    if (failure === undefined) return isolate(longer, reason);
+    // A service that fails again for half of them may fail whatever it gets.
+    if (!isRejection(failure)) return isFirst ? isolate(rest, reason) : reject(rest, failure);
+    await isolate(shorter, failure);
+    const another = await embed(stillPresent(longer));
+    if (another !== undefined) await isolate(longer, another);
+  };
+  const error = await embed(items);
+  if (error === undefined) return;
+  const byLength = items.toSorted((one, other) => one.text.length - other.text.length);
+  await isolate(byLength, error, true);
 }
+
+const isRejection = (error: unknown): boolean => error instanceof OmpError && error.code === 'invalid_request';
+/** Some services answer 500 for a text that is too long. */
+const mayBeOneText = (error: unknown): boolean =>
+  isRejection(error) ||
+  (error instanceof OmpError && error.cause instanceof FailedStatus && error.cause.status === 500);
 
 /** A batch belongs to the request and trace of its first text. */
 const batchCall = ({ requestId, caller, trace }: Call, signal: AbortSignal): Call => {

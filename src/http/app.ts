@@ -25,7 +25,7 @@ import { docsRoutes } from './docs-routes.ts';
 import { errorResponse } from './error-envelope.ts';
 import { mcpRoutes, resourceMetadata } from './mcp-routes.ts';
 import { type Mem0Options, mem0Routes } from './mem0-routes.ts';
-import { callMiddleware, type Env, limitUnreadBody } from './request.ts';
+import { callMiddleware, type Env, limitUnreadBody, requireText } from './request.ts';
 import { verbRoutes } from './verb-routes.ts';
 
 export interface AppOptions {
@@ -120,6 +120,7 @@ export function createApp(options: AppOptions): Hono<Env> {
     const perCaller = () => limitConcurrencyPerCaller(max_requests_per_caller, callerKey);
     app.use(unlessFollowing(perCaller(), perCaller()));
   }
+  app.use(requireText);
   app.use(limitUnreadBody(max_request_bytes));
   app.route('/', changeStream(gate));
   app.route('/', verbRoutes(gate, max_request_bytes));
@@ -166,14 +167,14 @@ const healthRoutes = (health: Health, provider: string): Hono<Env> =>
       return c.json({ status }, status === 'ready' ? 200 : 503);
     });
 
-async function readiness(health: Health): Promise<'ready' | 'unavailable' | 'starting' | 'draining'> {
-  const answers = await health.check().then(
-    () => true,
-    () => false,
+async function readiness(health: Health): Promise<'ready' | 'read-only' | 'unavailable' | 'starting' | 'draining'> {
+  const state = await health.check().then(
+    () => 'ready' as const,
+    (error: unknown) => (error instanceof OmpError && error.frozen ? 'read-only' : 'unavailable'),
   );
   // Read after the check: draining may have begun meanwhile.
   if (health.phase !== 'serving') return health.phase;
-  return answers ? 'ready' : 'unavailable';
+  return state;
 }
 
 export interface AdminOptions {

@@ -290,6 +290,9 @@ export async function readJson(c: Context<Env>, maxBytes: number, maxValues?: nu
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')) {
     throw invalidRequest('Content-Type must be application/json');
   }
+  if ((c.req.header('content-encoding') ?? 'identity').toLowerCase() !== 'identity') {
+    throw invalidRequest('Content-Encoding: bodies are read as they are; send this one without compression');
+  }
   let text: string;
   try {
     text = utf8.decode(bytes);
@@ -302,7 +305,7 @@ export async function readJson(c: Context<Env>, maxBytes: number, maxValues?: nu
   } catch {
     throw invalidRequest('body is not valid JSON');
   }
-  requireBounds(json, maxValues);
+  requireBounds(json, maxValues, text);
   return json;
 }
 
@@ -318,6 +321,21 @@ export const limitUnreadBody =
     if (c.req.header('content-length') === undefined && c.req.header('transfer-encoding') === undefined) return next();
     return readBytes(c, maxBytes).then(next);
   };
+
+/**
+ * Rejects a path that is no UTF-8. The router leaves such bytes encoded, so they would name another user or memory than the client meant.
+ */
+export const requireText: MiddlewareHandler<Env> = (c, next) => {
+  const { path } = c.req;
+  if (path.includes('%')) {
+    try {
+      decodeURIComponent(path);
+    } catch {
+      throw invalidRequest('path: malformed percent-encoding');
+    }
+  }
+  return next();
+};
 
 /** The body, at most `maxBytes`. */
 async function readBytes(c: Context<Env>, maxBytes: number): Promise<Uint8Array> {

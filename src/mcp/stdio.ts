@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { type JSONRPCMessage, ProtocolErrorCode, type Transport } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { requireBounds } from '../verbs/fields.ts';
@@ -12,18 +14,20 @@ export interface StdioOptions {
   readonly supported: Promise<Supported>;
 }
 
-/** Serves the tools on standard input and output until the client closes its end or a signal asks to stop. */
+/**
+ * Serves the tools on standard input and output until the client closes one of them or a signal asks to stop. What was read before the end
+ * of the input is answered first.
+ */
 export async function serveTools(
   { tools, supported }: StdioOptions,
   caller: ToolCaller,
   onerror: (error: Error) => void,
 ): Promise<void> {
-  const { stdin } = process;
-  const end = Promise.race([
-    ...['end', 'close'].map((event) => once(stdin, event)),
-    ...['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)),
-  ]);
-  const transport = new StdioServerTransport();
+  const { stdin, stderr } = process;
+  // A client that ended reads neither output.
+  stderr.on('error', () => {});
+  const input = Readable.from(untilAnswered(stdin, () => answered()));
+  const transport = new StdioServerTransport(input);
   const create = () => {
     const server = createServer();
     void supported.then((known) => offer(server, { tools, ...known }, caller));
@@ -32,17 +36,64 @@ export async function serveTools(
   const handle = serveStdio(create, { transport, maxSubscriptions: 0, onerror });
   holdMessages(transport, supported);
   boundMessages(transport, caller, onerror);
-  await end;
+  const answered = countRequests(transport);
+  await Promise.race([closing(transport), ...['SIGINT', 'SIGTERM'].map((signal) => once(process, signal))]);
   await handle.close();
-  // A signal leaves it open, which would keep the process alive.
+  // Open inputs would keep the process alive.
+  input.destroy();
   stdin.destroy();
 }
+
+/** The input, of which the end comes once its requests are answered: the SDK drops those that are running then. */
+async function* untilAnswered(stdin: Readable, answered: () => Promise<void>): AsyncGenerator<Buffer> {
+  yield* stdin;
+  // The last message may lack its line end.
+  yield Buffer.from('\n');
+  // The transport has read it after that.
+  await setImmediate();
+  await answered();
+}
+
+/** Resolves when the transport has closed: after the end of the input, or when nobody reads the output any more. */
+const closing = (transport: Transport): Promise<void> =>
+  new Promise((closed) => {
+    const { onclose } = transport;
+    transport.onclose = () => {
+      onclose?.();
+      closed();
+    };
+  });
 
 /** A message as JSON-RPC has it. */
 interface Message {
   readonly id?: unknown;
   readonly method?: string;
   readonly params?: { readonly requestId?: unknown };
+}
+
+/** The result resolves when every request that was read is answered or cancelled. */
+function countRequests(transport: Transport): () => Promise<void> {
+  const { onmessage } = transport;
+  const send = transport.send.bind(transport);
+  const open = new Set<unknown>();
+  let done = () => {};
+  const settle = (id: unknown) => {
+    if (open.delete(id) && open.size === 0) done();
+  };
+  transport.onmessage = (message: JSONRPCMessage) => {
+    const { id, method, params } = message as Message;
+    if (method === 'notifications/cancelled') settle(params?.requestId);
+    else if (id !== undefined && method !== undefined) open.add(id);
+    onmessage?.(message);
+  };
+  transport.send = async (message) => {
+    await send(message).finally(() => {
+      if ('result' in message || 'error' in message) settle(message.id);
+    });
+  };
+  return async () => {
+    if (open.size > 0) await new Promise<void>((resolve) => (done = resolve));
+  };
 }
 
 const NEED_NO_STORE: readonly unknown[] = ['initialize', 'server/discover', 'ping'];

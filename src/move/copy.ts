@@ -125,6 +125,9 @@ export function createCopy(target: Store, options: CopyOptions) {
   };
   return {
     counts,
+    /** Counts a memory that is not sent. */
+    reject: (memory: ExportedMemory, message: string) =>
+      note(memory, { error: { code: 'invalid_request', message, type: 'invalid' } }),
     async page(memories: readonly ExportedMemory[]): Promise<void> {
       for (const { versions_left_out = 0 } of memories) counts.versions_left_out += versions_left_out;
       const rest = chunks(memories, pace.chunk);

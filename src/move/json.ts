@@ -1,3 +1,5 @@
+import { CHANGED_NUMBER, isBeyondExact, keepsWholeNumbers } from '#toolbox';
+
 /** What one memory of a file may be: many times more than a gateway stores, and little work. */
 export const MAX_BYTES = 32 * 1024 * 1024;
 export const MAX_VALUES = 100_000;
@@ -16,15 +18,23 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * The JSON value of bytes in UTF-8. Throws a `RangeError` whose message continues "line 7", such as `TOO_DEEP`, and a
- * `TypeError` or `SyntaxError` if the bytes are no JSON. The bounds are checked before anything is parsed.
+ * `TypeError` or `SyntaxError` if the bytes are no JSON. The bounds are checked before anything is parsed. `numbers`: what becomes of whole
+ * numbers that JavaScript changes.
  */
-export function parseJson(bytes: Buffer): unknown {
+export function parseJson(bytes: Buffer, numbers: 'exact' | 'rounded' = 'exact'): unknown {
   checkShape(bytes);
-  return JSON.parse(utf8.decode(bytes), (_, value: unknown) => {
-    // JavaScript reads 1e999 as infinite, and would write it as null.
-    if (typeof value === 'number' && !Number.isFinite(value)) throw new RangeError(TOO_LARGE);
+  const text = utf8.decode(bytes);
+  let isExact = true;
+  const json = JSON.parse(text, (_, value: unknown) => {
+    if (typeof value === 'number' && isBeyondExact(value)) {
+      isExact = false;
+      // JavaScript reads 1e999 as infinite, and would write it as null.
+      if (!Number.isFinite(value)) throw new RangeError(TOO_LARGE);
+    }
     return value;
   });
+  if (!isExact && numbers === 'exact' && !keepsWholeNumbers(text)) throw new RangeError(CHANGED_NUMBER);
+  return json;
 }
 
 function checkShape(bytes: Buffer): void {

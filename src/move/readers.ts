@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
-import { mem0Scope } from '#toolbox';
+import { CHANGED_NUMBER, isKept, mem0Scope } from '#toolbox';
 import { MAX_BYTES, MAX_NESTING, MAX_VALUES, TOO_DEEP, TOO_LARGE, TOO_LONG, TOO_MANY } from './json.ts';
 
 /** A memory as on the wire. Its fields are not checked: the import rejects each memory that is wrong. */
-export type Fields = Readonly<Record<string, unknown>>;
+export type Fields = Readonly<Record<string | symbol, unknown>>;
 
 export interface ReaderOptions {
   /** The user of memories that name none. */
@@ -31,8 +31,8 @@ const DAY_MS = 86_400_000;
  * no memories.
  */
 export async function* readMem0(input: AsyncIterable<Uint8Array>, options: ReaderOptions): AsyncGenerator<Fields> {
-  const { JSONParser, TokenType } = await import('@streamparser/json');
-  let parser: InstanceType<typeof JSONParser> | undefined;
+  const { Tokenizer, TokenParser, TokenType } = await import('@streamparser/json');
+  let parser: InstanceType<typeof Tokenizer> | undefined;
   const items: unknown[] = [];
   let count = 0;
   /** Since the last memory, or the last element of another list. */
@@ -64,19 +64,33 @@ export async function* readMem0(input: AsyncIterable<Uint8Array>, options: Reade
     const first = text.trimStart()[0];
     if (first === undefined) return undefined;
     const outside = first === '[' ? 1 : 2;
-    const made = new JSONParser({ paths: [first === '[' ? '$.*' : '$.results.*'], separator: '', keepStack: false });
+    const tokens = new (class extends Tokenizer {
+      protected override parseNumber(text: string): number {
+        if (!isKept(text)) reject(CHANGED_NUMBER);
+        return Number.isFinite(Number(text)) ? Number(text) : reject(TOO_LARGE);
+      }
+    })({ separator: '' });
+    const values = new TokenParser({
+      paths: [first === '[' ? '$.*' : '$.results.*'],
+      separator: '',
+      keepStack: false,
+    });
     // The parser itself has no bounds, and takes quadratic time for deep values.
-    made.onToken = ({ token, value }) => {
+    tokens.onToken = (made) => {
+      const { token } = made;
       const isOpening = token === TokenType.LEFT_BRACE || token === TokenType.LEFT_BRACKET;
       if (isOpening && ++depth > MAX_NESTING) reject(TOO_DEEP);
       if ((token === TokenType.RIGHT_BRACE || token === TokenType.RIGHT_BRACKET) && --depth === outside) {
         read = { characters: 0, values: 0 };
       }
       if ((isOpening || token === TokenType.COMMA) && ++read.values > MAX_VALUES) reject(TOO_MANY);
-      if (typeof value === 'number' && !Number.isFinite(value)) reject(TOO_LARGE);
+      values.write(made);
     };
-    made.onValue = ({ value }) => void items.push(value);
-    return made;
+    tokens.onEnd = () => void (values.isEnded || values.end());
+    values.onEnd = () => void (tokens.isEnded || tokens.end());
+    values.onError = tokens.error.bind(tokens);
+    values.onValue = ({ value }) => void items.push(value);
+    return tokens;
   }
 }
 
@@ -121,14 +135,18 @@ const FIELDS = new Set(['id', 'content', 'user_id', 'scope', 'confidence', ...TI
 /** As databases write a time: `2024-05-01 10:00:00+02`. */
 const SQL_TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(?:Z|([+-]\d\d)(?::?(\d\d))?)?$/;
 
+/** Why a row is no memory: the import rejects it with these words. */
+export const DAMAGED = Symbol('damaged');
+
 /**
  * The memories of a CSV file (RFC 4180, UTF-8, the first row names the columns), one a row. `columns`: by field, the name
  * of its column; columns that are named like a field need none, and other columns are left out. Tags and ids of superseded
- * memories are separated by commas; an empty cell is no value. Throws if a column is missing or the file is damaged.
+ * memories are separated by commas; an empty cell is no value. Throws if a column is missing or the file is damaged; with `goOn`, a row of
+ * more or fewer cells than the first has `DAMAGED` and nothing else.
  */
 export async function* readCsv(
   input: AsyncIterable<Uint8Array>,
-  options: ReaderOptions & { readonly columns: Readonly<Record<string, string>> },
+  options: ReaderOptions & { readonly columns: Readonly<Record<string, string>>; readonly goOn?: boolean },
 ): AsyncGenerator<Fields> {
   const { parse } = await import('csv-parse');
   const tooMany = (line: number) =>
@@ -137,12 +155,11 @@ export async function* readCsv(
   const parser = parse({
     skip_empty_lines: true,
     max_record_size: MAX_ROW_BYTES,
-    relax_column_count_more: true,
+    relax_column_count: true,
     // Checked once a row: `cast` gets an object with each cell, and making those takes nine tenths of the time.
-    on_record(row: string[], { lines, error }) {
+    on_record(row: string[], { lines }) {
       characters = 0;
       if (row.length > MAX_COLUMNS) throw tooMany(lines);
-      if (error) throw error;
       return row;
     },
   });
@@ -158,9 +175,19 @@ export async function* readCsv(
   const rows: AsyncIterable<string[]> = pipeline(Readable.from(inRows()), parser, () => {});
   let places: readonly (readonly [field: string, place: number])[] | undefined;
   let count = 0;
+  let width = 0;
   for await (const row of rows) {
     if (!places) {
       places = placesOf(row, options);
+      width = row.length;
+      continue;
+    }
+    if (row.length !== width) {
+      const what = `has ${row.length} cells, and the first row ${width}`;
+      // The first row is the header.
+      if (!options.goOn)
+        throw new Error(`row ${count + 2} ${what}; mend it, or leave such rows out with --skip-damaged`);
+      yield { id: `imported-${++count}`, [DAMAGED]: what };
       continue;
     }
     const memory: Record<string, unknown> = { source: { type: 'imported' } };

@@ -250,7 +250,8 @@ async function readLines(
 /** Undefined: it is none, or too deep or wide. */
 function jsonOf(line: Buffer): unknown {
   try {
-    return parseJson(line);
+    // Results of tools hold all kinds of numbers, and none is part of a memory.
+    return parseJson(line, 'rounded');
   } catch {
     return undefined;
   }
@@ -301,11 +302,15 @@ function hasWords(text: string): boolean {
 }
 
 const [MAX_SEGMENTS, MAX_SCOPE] = [31, 500];
+/** Longest path of an operating system, in characters. */
+const MAX_PATH = 4_096;
 
 /** `projects/` and the path of the folder, from the home folder on if it is in it; of a long path its end. */
 export function projectScope(cwd: string, home: string): string {
-  const inHome = cwd === home || cwd.startsWith(home + sep);
-  const path = inHome ? cwd.slice(home.length) : cwd;
+  // macOS and agents write a letter with its mark as one character or as two.
+  const [folder, start] = [cwd, home].map((path) => path.slice(-MAX_PATH).normalize('NFC')) as [string, string];
+  const inHome = folder === start || folder.startsWith(start + sep);
+  const path = inHome ? folder.slice(start.length) : folder;
   const names = path
     .slice(-MAX_SCOPE)
     .toWellFormed()

@@ -182,12 +182,13 @@ const PROBE_DEADLINE_MS = 2_000;
 /** A probe failed, for any reason. */
 class ProbeFailed extends Error {}
 
-/** Rejects with `ProbeFailed` unless the probe succeeds in time, even if it ignores its signal. */
+/** Rejects with `ProbeFailed` unless the probe succeeds in time, even if it ignores its signal. What takes no changes answers reads. */
 async function withDeadline(probe: (call: Call) => Promise<unknown>): Promise<void> {
   const call = backgroundCall('probe', AbortSignal.timeout(PROBE_DEADLINE_MS));
   try {
     await call.unlessAborted(probe(call));
   } catch (cause) {
+    if (cause instanceof OmpError && cause.frozen) return;
     throw new ProbeFailed('the probe failed', { cause });
   }
 }

@@ -16,7 +16,7 @@ import {
   type Way,
   type Written,
 } from '#contract';
-import { isStorableTime } from '#toolbox';
+import { CHANGED_NUMBER, isBeyondExact, isStorableTime, keepsWholeNumbers } from '#toolbox';
 
 /** Limits that SPEC.md leaves to the implementation (Decisions 5, 8 and 11). Texts in characters, lists in elements. */
 export const LIMITS = {
@@ -290,10 +290,11 @@ const MAX_LEVELS = 64;
 /**
  * Throws `payload_too_large` if the parsed JSON holds more than `maxValues` values, and `invalid_request` if it is nested
  * deeper than 64 levels. Work on a body grows with its values, not with its bytes, so this comes right after the parser.
- * Stops at the limit.
+ * Stops at the limit. `text`: what was parsed; `invalid_request` if the parser has changed a whole number of it.
  */
-export function requireBounds(json: unknown, maxValues = MAX_VALUES): void {
+export function requireBounds(json: unknown, maxValues = MAX_VALUES, text?: string): void {
   let values = 1;
+  let isExact = true;
   let outer = [json].filter(isNested);
   for (let level = 1; outer.length > 0; level++) {
     if (level > MAX_LEVELS) throw invalidRequest(`the JSON is nested deeper than ${MAX_LEVELS} levels`);
@@ -302,10 +303,14 @@ export function requireBounds(json: unknown, maxValues = MAX_VALUES): void {
       const held: unknown[] = Array.isArray(one) ? one : Object.values(one);
       values += held.length;
       if (values > maxValues) throw tooManyValues(maxValues);
-      for (const value of held) if (isNested(value)) inner.push(value);
+      for (const value of held) {
+        if (isNested(value)) inner.push(value);
+        else if (typeof value === 'number' && isBeyondExact(value)) isExact = false;
+      }
     }
     outer = inner;
   }
+  if (!isExact && text !== undefined && !keepsWholeNumbers(text)) throw invalidRequest(`the JSON ${CHANGED_NUMBER}`);
 }
 
 const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null;

@@ -30,7 +30,7 @@ const outcome = (work: Promise<string>): Promise<string> => work.catch((error: E
 
 describe("the handlers of Anthropic's memory tool", () => {
   const PATHS = ['/memories/a.txt', '/memories/b', '/memories/b/c d*.txt', '/memories/b/e/f', '/memories/../x', '/etc'];
-  const TEXTS = ['', 'one\ntwo\nthree', 'two', '\n', 'Łukasz\n\ntwo times two', ' '];
+  const TEXTS = ['', 'one\ntwo\nthree', 'two', '\n', 'Łukasz\n\ntwo times', ' '];
   const path = fc.constantFrom(...PATHS, '/memories');
   const text = fc.constantFrom(...TEXTS);
   const command = fc.oneof(
@@ -72,6 +72,69 @@ describe("the handlers of Anthropic's memory tool", () => {
     answer
       .replaceAll(/^[\d.]+[BKM]\t(?=\/memories\S*\/$|\/memories$|\/memories\/b$)/gm, 'DIR\t')
       .replace(/^error: E[A-Z]+: .*/s, 'error');
+
+  /** Its answers, of which each begins with `error: ` or is one, and the file at the end. */
+  const edited = async (text: string, name: 'str_replace' | 'insert', input: object) => {
+    const files = memoryToolHandlers(client, { userId: freshUser() });
+    const path = '/memories/a';
+    await files.create({ path, file_text: text });
+    const answer = await outcome(files[name]({ path, ...input } as never));
+    return [
+      answer,
+      (await files.view({ path }))
+        .split('\n')
+        .slice(1)
+        .map((line) => line.slice(7)),
+    ];
+  };
+  const EDITED = /^The memory file has been edited/;
+
+  it.each<[string, string, object, RegExp, string[]]>([
+    ['two lines', 'one\ntwo\nthree', { old_str: 'one\ntwo', new_str: '1\n2' }, EDITED, ['1', '2', 'three']],
+    ['a line break', 'one\ntwo', { old_str: '\n', new_str: ' ' }, EDITED, ['one two']],
+    ['what it removes without new_str', 'one two', { old_str: ' two' }, EDITED, ['one']],
+    ['patterns as they are', 'one', { old_str: 'one', new_str: '$& $1' }, EDITED, ['$& $1']],
+    [
+      'nothing that is twice in one line',
+      'two two',
+      { old_str: 'two', new_str: 'x' },
+      /occurrences of old_str `two` in lines: 1\./,
+      ['two two'],
+    ],
+    [
+      'nothing of two lines that is there twice',
+      'a\nb\n\na\nb',
+      { old_str: 'a\nb', new_str: 'x' },
+      /in lines: 1, 4\./,
+      ['a', 'b', '', 'a', 'b'],
+    ],
+    ['nothing without old_str', 'one', { new_str: 'x' }, /^error: Parameter `old_str` is required$/, ['one']],
+    [
+      'nothing for an empty old_str',
+      'one',
+      { old_str: '', new_str: 'x' },
+      /^error: Parameter `old_str` is required$/,
+      ['one'],
+    ],
+  ])('replace %s', async (...[, text, input, answer, lines]) => {
+    expect(await edited(text, 'str_replace', input)).toEqual([expect.stringMatching(answer), lines]);
+  });
+
+  it('name what a model leaves out, and change nothing', async () => {
+    expect(await edited('one', 'insert', { insert_line: 0 })).toEqual([
+      'error: Parameter `insert_text` is required',
+      ['one'],
+    ]);
+    for (const insert_line of [undefined, 0.5]) {
+      expect(await edited('one', 'insert', { insert_line, insert_text: 'x' })).toEqual([
+        expect.stringMatching(/^error: Invalid `insert_line` parameter: .* \[0, 1\]$/),
+        ['one'],
+      ]);
+    }
+    const files = memoryToolHandlers(client, { userId: freshUser() });
+    const creating = files.create({ path: '/memories/a' } as never);
+    await expect(creating).rejects.toThrow('Parameter `file_text` is required');
+  });
 
   it('answer like the file system of the SDK, whatever is done', async () => {
     await fc.assert(

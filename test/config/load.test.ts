@@ -69,11 +69,23 @@ describe('mistakes', () => {
     ['OMP_POSTGRES_SCHEMA', ['é'.repeat(31), 'my "schema"; --'], ['é'.repeat(32), 'a\0b']],
     ['OMP_KEYWORD_WEIGHT', ['1'], ['1.1']],
     ['OMP_SEARCH_MODE', ['hybrid'], ['Hybrid']],
-    ['DATABASE_URL', ['postgresql:///omp?host=/run/postgresql'], ['mysql://localhost/omp']],
+    [
+      'DATABASE_URL',
+      ['postgresql:///omp?host=/run/postgresql', 'postgres://omp:a@/omp?host=/run', 'postgres://omp:%23%2F@db:1/omp'],
+      ['mysql://localhost/omp'],
+    ],
   ])('%s can be %j, not %j', (name, valid, invalid) => {
     for (const value of valid) expect(mistakesOf({ env: { [name]: value } })).toEqual([]);
     for (const value of invalid)
       expect(mistakesOf({ env: { [name]: value } })).toEqual([expect.stringMatching(`^${name} must be `)]);
+  });
+  it.each(
+    ['DATABASE_URL', 'OMP_POSTGRES_READ_URL'].flatMap((name) => ['/', '?', '#'].map((raw) => [raw, name] as const)),
+  )('[Decision 16] a raw %s in the password of %s is a mistake that names the variable and the remedy', (raw, name) => {
+    const env = { DATABASE_URL: 'postgres://db', [name]: `postgres://omp:hush${raw}hush@db/omp` };
+    expect(mistakesOf({ env })).toEqual([
+      `${name} must be a postgres:// or postgresql:// URL with / ? # and @ of its password percent-encoded (its value is secret and not shown)`,
+    ]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Embedder, Log } from '#contract';
 import { toUnitHalf } from '#ranking';
+import { explainError } from '../../src/cli/terminal.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
 import type { OpenAiOptions } from '../../src/embedding/openai.ts';
 import { eventually } from '../support/eventually.ts';
@@ -88,9 +89,45 @@ describe('opening', () => {
       (error) => error,
     );
     expect(failure.message).toMatch(message);
-    expect(failure.message).not.toMatch(/sk-secret|10\.0\.0\.7|127\.0\.0\.1/);
+    expect(explainError(failure)).not.toMatch(/sk-secret|127\.0\.0\.1/);
     expect(failure.cause).toBeInstanceOf(Error);
   });
+
+  it.each<[string, unknown]>([
+    ['OpenAI', { error: { message: 'no model gte of sk-secret' } }],
+    ['text-embeddings-inference', { error: 'no model gte of sk-secret', error_type: 'validation' }],
+    ['FastAPI', { detail: 'no model gte of sk-secret' }],
+    ['FastAPI that checks the body', { detail: [{ msg: 'no model gte of sk-secret' }] }],
+    ['Cohere', { message: 'no model gte of sk-secret' }],
+    ['a proxy', 'no model\n gte of sk-secret'],
+  ])('tells the operator the reason that a service like %s gives, without the key', async (_, body) => {
+    service.answer = (_, response) =>
+      typeof body === 'string' ? response.writeHead(404).end(body) : sendJson(response, 404, body);
+    await expect(open()).rejects.toThrow(/HTTP 404: ".*no model gte of \[key\].*"\. Check OPENAI_BASE_URL/);
+  });
+
+  it.each([400, 422])('does without encoding_format where a service answers it with HTTP %i', async (status) => {
+    service.answer = (request, response) =>
+      (request.encoding_format ? failing(status) : embeddings(8))(request, response);
+    const { dimensions, embed } = await open({ dimensions: 4 });
+    expect(dimensions).toBe(4);
+    expect(await embed(['te', 'tea'], 'document', callOf())).toEqual([unit('te', 4), unit('tea', 4)]);
+    expect(service.received.map(({ encoding_format }) => encoding_format)).toEqual([undefined]);
+  });
+
+  it('waits for a service that is loading, as long as it says', async () => {
+    service.answer = (request, response) =>
+      (service.received.length < 6 ? failing(503, { 'retry-after-ms': '1' }) : embeddings(8))(request, response);
+    expect(await open()).toMatchObject({ dimensions: 8 });
+  });
+
+  it.each<Record<string, string>>([{}, { 'retry-after': '301' }, { 'retry-after': 'soon' }])(
+    'does not wait for one that says %j',
+    async (headers) => {
+      service.answer = failing(503, headers);
+      await expect(open()).rejects.toThrow(/HTTP 503/);
+    },
+  );
 
   it('tells the operator that no answer comes', async () => {
     service.answer = () => {};
@@ -160,6 +197,7 @@ describe('answers', () => {
     ['numbers, from a service that knows no base64', embeddings(8, { floats: true })],
     ['another order', (_, r) => sendJson(r, 200, data([entry('coffee', 1), entry('tea', 0)]))],
     ['no index', (_, r) => sendJson(r, 200, data([entry('tea'), entry('coffee')]))],
+    ['index 0 alone', (_, r) => sendJson(r, 200, data([entry('tea', 0), entry('coffee', 0)]))],
   ])('in %s give each text its unit vector', async (_, answer) => {
     const { embed } = await open();
     service.answer = answer;
@@ -183,7 +221,7 @@ describe('answers', () => {
     ['null', (_, r) => sendJson(r, 200, null)],
     ['too few embeddings', (_, r) => sendJson(r, 200, data([entry('tea', 0)]))],
     ['too many embeddings', (_, r) => sendJson(r, 200, data([entry('a', 0), entry('b', 1), entry('c', 2)]))],
-    ['one text twice', (_, r) => sendJson(r, 200, data([entry('tea', 0), entry('tea', 0)]))],
+    ['one text twice', (_, r) => sendJson(r, 200, data([entry('tea', 1), entry('tea', 1)]))],
     ['a text never sent', (_, r) => sendJson(r, 200, data([entry('tea', 0), entry('tea', 7)]))],
     ['a strange index', (_, r) => sendJson(r, 200, data([entry('tea', 0), entry('tea', 'one')]))],
     ['another length', embeddings(9, { fixed: true })],
@@ -213,6 +251,7 @@ describe('answers', () => {
 
   it.each([
     ['seconds', '7', 7],
+    ['a fraction', '0.2', 1],
     ['a date', new Date(Date.now() + 86_400_000).toUTCString(), expect.closeTo(86_400, -2)],
     ['nothing', undefined, undefined],
     ['nonsense', 'soon', undefined],
@@ -222,6 +261,45 @@ describe('answers', () => {
     const call = embed(['tea'], 'query', callOf());
     await expect(call).rejects.toMatchObject({ code: 'rate_limited', provider: 'openai', retryAfter });
     expect(service.received).toHaveLength(1);
+  });
+
+  it('of HTTP 429 may say when to ask again in milliseconds', async () => {
+    const { embed } = await open();
+    service.answer = failing(429, { 'retry-after-ms': '2500', 'retry-after': '60' });
+    await expect(embed(['tea'], 'query', callOf())).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 3 });
+  });
+
+  it.each([
+    [401, true],
+    [403, true],
+    [404, true],
+    [429, true],
+    [400, false],
+    [413, false],
+    [422, false],
+    [500, false],
+  ])('of HTTP %i tell the log why, if that cannot quote a text: %s', async (status, isTold) => {
+    const { embed } = await open();
+    service.answer = failing(status, {}, 'some_code');
+    const { cause, message } = await embed(['tea'], 'query', callOf()).catch((error) => error);
+    const reason = ': "inner detail of http://10.0.0.7 [key]"';
+    expect(cause.message).toBe(`the service answered HTTP ${status}, some_code${isTold ? reason : ''}`);
+    expect(message).not.toContain('inner');
+  });
+
+  it('of HTTP 500 for one long text fail that one alone', async () => {
+    const { embed } = await open();
+    service.answer = (request, response) =>
+      (request.input.some((text) => text.length > 100) ? failing(500) : embeddings(8))(request, response);
+    const texts = ['tea', 'x'.repeat(101), 'coffee', 'y'.repeat(102), 'cake'];
+    const outcomes = await Promise.allSettled(texts.map((text) => embed([text], 'document', callOf())));
+    expect(outcomes).toEqual(
+      texts.map((text) =>
+        text.length > 100
+          ? { status: 'rejected', reason: expect.objectContaining({ code: 'provider_error' }) }
+          : { status: 'fulfilled', value: [unit(text)] },
+      ),
+    );
   });
 
   it.each([400, 413, 422])('of HTTP %i refuse the text', async (status) => {

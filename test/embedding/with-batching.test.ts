@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
-import { withBatching } from '../../src/embedding/with-batching.ts';
+import { FailedStatus, withBatching } from '../../src/embedding/with-batching.ts';
 import { callOf, gate, observedEmbedder } from './observed-embedder.ts';
 
 const numbers = (vectors: Float32Array[]) => vectors.map((vector) => vector[0]);
@@ -225,6 +225,51 @@ describe('failure', () => {
     ]);
     expect(outcomes[2]).toMatchObject({ reason: refusal });
     expect(batches.at(0)?.texts).toEqual(texts);
+  });
+
+  /** Requests for 70 texts of growing length, of which the service refuses some. */
+  const requestsFor = async (refused: readonly number[], failure: OmpError) => {
+    const bad = new Set(refused.map((length) => 'x'.repeat(length)));
+    const { batched, batches } = batching({ batchSize: 100 }, ({ texts }) => {
+      if (texts.some((text) => bad.has(text))) throw failure;
+    });
+    // Neither in the order of their lengths nor all of different ones.
+    const lengths = Array.from({ length: 70 }, (_, i) => ((i * 37) % 70) + 1);
+    const calls = lengths.map((length) => batched.embed(['x'.repeat(length)], 'document', callOf()));
+    const outcomes = await Promise.allSettled(calls);
+    const rejected = lengths.filter((_, i) => outcomes[i]?.status === 'rejected');
+    expect(rejected.sort((a, b) => a - b)).toEqual(refused);
+    return batches.length;
+  };
+  const REFUSAL = new OmpError('invalid_request', 'refused');
+  const FAILURE = new OmpError('provider_error', 'failed', { cause: new FailedStatus(500, 'HTTP 500') });
+
+  it('one text of 70 that a service refuses costs one more request if it is the longest, and never more than 15', async () => {
+    expect(await requestsFor([70], REFUSAL)).toBe(2);
+    for (let length = 1; length <= 70; length++) {
+      expect(await requestsFor([length], REFUSAL), String(length)).toBeLessThanOrEqual(15);
+    }
+    await requestsFor([1, 35, 36, 70], REFUSAL);
+  });
+
+  it('a long text for which a service fails fails alone, and a service that fails for every text gets two requests more', async () => {
+    expect(await requestsFor([70], FAILURE)).toBe(2);
+    expect(await requestsFor([68, 69, 70], FAILURE)).toBeLessThanOrEqual(12);
+    const all = Array.from({ length: 70 }, (_, i) => i + 1);
+    expect(await requestsFor(all, FAILURE)).toBe(3);
+    expect(await requestsFor(all, new OmpError('provider_error', 'down'))).toBe(1);
+  });
+
+  it('a text is not refused because one beside it was whose caller left', async () => {
+    const leaving = new AbortController();
+    const { batched } = batching({}, ({ texts }) => {
+      if (texts.join() === 'a,bb') leaving.abort(new Error('left'));
+      if (texts.includes('bad!')) throw REFUSAL;
+    });
+    const bad = batched.embed(['bad!'], 'document', callOf(leaving.signal)).catch((error: Error) => error.message);
+    const good = ['a', 'bb', 'ccc', 'ddddd'].map((text) => batched.embed([text], 'document', callOf()));
+    expect((await Promise.all(good)).map(numbers)).toEqual([[1], [2], [3], [5]]);
+    expect(await bad).toBe('left');
   });
 
   it('drops the rest of a call one of whose texts was refused', async () => {

@@ -1,4 +1,7 @@
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { VERB_TABLE } from '../../src/verbs/index.ts';
+import type { Verb } from '../../src/verbs/verb.ts';
 import type { Reply } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -16,6 +19,12 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+let everything: RunningServer;
+beforeAll(async () => {
+  everything = await startServer({ mcp: { enabled: 'on' }, compat: { interface: 'mem0', infer: 'reject' } });
+});
+afterAll(() => everything.close());
+
 const valid = () => JSON.stringify({ content: 'x', user_id: freshUser() });
 const JSON_TYPE = 'Content-Type: application/json';
 
@@ -24,6 +33,15 @@ async function expectAnswer(sent: Buffer, expected: number | WireErrorCode): Pro
   const reply = await exchange(server.port, sent);
   if (typeof expected === 'string') expectError(reply, expected);
   else expect(reply.status, reply.text).toBe(expected);
+}
+
+/** Of mem0's interface too, whose errors have more than the envelope. */
+async function expectRejected(sent: Buffer, message: string): Promise<void> {
+  const { status, body } = await exchange(everything.port, sent);
+  expect([status, body]).toMatchObject([
+    400,
+    { error: { code: 'invalid_request', message: expect.stringContaining(message) } },
+  ]);
 }
 
 describe('request bodies', () => {
@@ -88,6 +106,61 @@ describe('request bodies', () => {
     await expectAnswer(jsonRequest('DELETE', '/memories/mem_x', '{'), 'not_found');
     await expectAnswer(jsonRequest('GET', '/healthz', 'no json at all'), 200);
   });
+
+  it.each(['gzip', 'br', 'zstd', 'aws-chunked', 'gzip, identity'])(
+    '[Decision 16] with Content-Encoding %s are rejected with an error that names the header',
+    async (encoding) => {
+      const reply = await exchange(
+        server.port,
+        jsonRequest('POST', '/memories', gzipSync(valid()), [`Content-Encoding: ${encoding}`]),
+      );
+      expect(expectError(reply, 'invalid_request').message).toMatch(/^Content-Encoding: .* without compression$/);
+    },
+  );
+
+  it('[Decision 16] with Content-Encoding identity are read', () =>
+    expectAnswer(jsonRequest('POST', '/memories', valid(), ['Content-Encoding: Identity']), 201));
+
+  const mem0 = (method: string, path: string) => ({ method, path: `/compat/mem0${path}`, body: {} });
+  /** The verbs, and what has routes of its own. */
+  const ROUTES = [
+    ...Object.values<Verb>(VERB_TABLE),
+    { method: 'POST', path: '/mcp/{user_id}', body: {} },
+    ...['/memories', '/v3/memories/', '/v3/memories/add/', '/search', '/v3/memories/search/'].map((path) =>
+      mem0('POST', path),
+    ),
+    ...['/memories/{id}', '/v1/memories/{id}/'].map((path) => mem0('PUT', path)),
+  ];
+  const routes = ROUTES.map(({ method, path, body }) => [method, path, body] as const);
+
+  it.each(routes.filter(([, , body]) => body))(
+    '[Decision 9] %s %s keeps a whole number as it is, or rejects it',
+    async (method, path) => {
+      const at = path.replaceAll(/\{\w+\}/g, 'x');
+      for (const number of ['9007199254740993', '12345678901234567890', '-12345678901234567891', '9'.repeat(400)]) {
+        const body = `{"content":"x","user_id":"u","x-ref":[{"a":${number}}]}`;
+        await expectRejected(jsonRequest(method, at, body), 'the JSON holds a whole number that would be changed');
+      }
+    },
+  );
+
+  it('[Decision 9] hold other numbers and digits', async () => {
+    const kept = '[9007199254740991,9007199254740992,-9007199254740994,12345678901234567000,1e+22,0.1]';
+    const texts = '"12345678901234567890 \\" 12345678901234567890"';
+    const body = `{"content":"x","user_id":"${freshUser()}","x-a":${kept},"x-b":${texts},"x-c":12345678901234567890e0}`;
+    const { text } = await exchange(server.port, jsonRequest('POST', '/memories', body));
+    expect(text).toContain(`"x-a":${kept},"x-b":${texts},`);
+  });
+
+  it.each(routes.filter(([, path]) => path.includes('{')))(
+    '[SPEC Errors invalid_request] %s %s rejects a path that is no UTF-8',
+    async (method, path) => {
+      for (const bad of ['caf%E9', '%C3', 'é%ff', '%ED%A0%80', '%zz', '100%']) {
+        const at = encodeURI(path.replaceAll(/\{\w+\}/g, 'user')).replaceAll('user', bad.replace('é', '%C3%A9'));
+        await expectRejected(jsonRequest(method, at, '{}'), 'path: malformed percent-encoding');
+      }
+    },
+  );
 
   it('[SPEC Errors invalid_request] percent-encoding must be UTF-8 text', async () => {
     for (const bad of ['%', '%zz', '%ff', '%ED%A0%80', '%00']) {

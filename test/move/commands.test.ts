@@ -104,6 +104,26 @@ describe('export and import', () => {
     await expectEnd(['verify', file, target.url]);
   });
 
+  it('leave out damaged rows of a CSV file if asked to, and name them and every other row as before', async () => {
+    const { url, client } = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const file = join(folder, 'ragged.csv');
+    writeFileSync(file, 'content,tags\nlikes tea,a\nlives, in Oslo,b\ncut\n,blank\nlikes cake,b\n');
+    const args = ['import', file, '--format', 'csv', '--user', 'ana', '--to', url];
+    expect((await expectEnd(args, {}, 1)).stderr).toContain('row 3 has 3 cells, and the first row 2');
+    expect((await client.list({ user_id: 'ana' })).items).toEqual([]);
+    const counted = await expectEnd([...args, '--skip-damaged', '--dry-run']);
+    expect([counted.stdout, counted.stderr]).toEqual([
+      '3 memories would be stored.\n',
+      expect.stringContaining('rows, which are no memories: 2.'),
+    ]);
+    const { stdout, stderr } = await expectEnd([...args, '--skip-damaged'], {}, 1);
+    expect(stdout).toBe('2 memories stored.\n');
+    for (const place of ['(row 3): has 3 cells', '(row 4): has 1 cells', '(row 5): ']) expect(stderr).toContain(place);
+    const { items } = await client.list({ user_id: 'ana' });
+    expect(items.map(({ content }) => content).sort()).toEqual(['likes cake', 'likes tea']);
+    expect((await expectEnd(['import', file, '--skip-damaged'], {}, 2)).stderr).toContain('without --format csv');
+  });
+
   it('read files of other applications', async () => {
     const target = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
     const csv = join(folder, 'notes.csv');

@@ -29,6 +29,7 @@ const VALUES: Readonly<Record<string, (bytes: number) => string>> = {
   'a long text': (bytes) => JSON.stringify('x'.repeat(bytes)),
   escapes: (bytes) => `"${'\\"'.repeat(bytes / 2)}"`,
   'a number of many digits': (bytes) => '1'.repeat(bytes),
+  'whole numbers of many digits': (bytes) => `[${'12345678901234567890,'.repeat(bytes / 21)}0]`,
   'numbers that are too large': (bytes) => `[${'1e999,'.repeat(bytes / 6)}0]`,
 };
 const memory = (fields: string) => `{"id":"1","user_id":"ana","content":"tea","memory":"tea"${fields}}`;
@@ -107,9 +108,15 @@ describe('a file of JSON Lines', () => {
     ['a wide array', 'holds more than 100000 values'],
     ['numbers that are too large', 'holds a number that is too large'],
     ['a number of many digits', 'holds a number that is too large'],
+    ['whole numbers of many digits', 'holds a whole number that would be changed'],
   ])('[Decision 43] with %s: it %s', async (what, reason) => {
     const line = memory(`,"x-a":${VALUES[what]?.(BYTES)}`);
     await expect(READ['JSON Lines'](ownFile(line))).rejects.toThrow(`line 2 ${reason}`);
+  });
+
+  it('[Decision 9] may hold every number that the gateway writes, and any digits in a text', async () => {
+    const line = memory(',"x-a":[9007199254740991,12345678901234567000,1e+22],"x-b":"\\" 12345678901234567890"');
+    await READ['JSON Lines'](ownFile(line));
   });
 
   it('[Decision 43] that is one long line is rejected with its line', async () => {
@@ -123,6 +130,16 @@ describe('a file of JSON Lines', () => {
 
 describe('a file of mem0', () => {
   const harmless = `{"results":[${USUAL}]}`;
+
+  it('[Decision 9] is rejected with the memory whose whole number would be changed', async () => {
+    const [kept, changed] = ['9007199254740992', '9007199254740993'].map((number) =>
+      memory(`,"metadata":{"a":${number}}`),
+    );
+    await READ.mem0(`[${kept}]`);
+    await expect(READ.mem0(`[${kept},${changed}]`)).rejects.toThrow(
+      'memory 2 holds a whole number that would be changed',
+    );
+  });
 
   it.each(cases)('[Decision 43] with %s as %s is read, or rejected with its memory', async (_, __, item) => {
     const rejection = await expectBounded(READ.mem0, `{"results":[${item}]}`, harmless);

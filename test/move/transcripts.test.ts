@@ -429,8 +429,19 @@ it.each([
   ['/srv/a*b?c\u0007', 'projects/srv/a_b_c_'],
   [`/${'deep/'.repeat(50)}end`, `projects/${'deep/'.repeat(30)}end`],
   [`/${'é'.repeat(900)}`, `projects/${'é'.repeat(500)}`],
+  [`/${'e\u0301'.repeat(900)}`, `projects/${'é'.repeat(500)}`],
 ])('[Decision 43] the scope of %j is %j', (cwd, scope) => {
   expect(projectScope(cwd, '/home/ana')).toBe(scope);
+});
+
+it('[Decision 43] the scope of a folder is the same however its letters and their marks are written', () => {
+  for (const form of ['NFC', 'NFD']) {
+    for (const home of ['/home/Łukasz é', '/home/e\u0301']) {
+      const cwd = `${home}/café/서울`.normalize(form);
+      expect(projectScope(cwd, home)).toBe('projects/café/서울'.normalize('NFC'));
+      expect(projectScope(cwd, home.normalize('NFC'))).toBe('projects/café/서울'.normalize('NFC'));
+    }
+  }
 });
 
 it.each<[string, TranscriptFormatName, (n: number) => Tree]>([

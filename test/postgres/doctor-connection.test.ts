@@ -31,7 +31,6 @@ describe('doctor where the database cannot be reached', () => {
     ['postgres://omp:hunter2@127.0.0.1:1/omp', 'ECONNREFUSED', 'nothing listens there'],
     ['postgres://omp:hunter2@name.invalid/omp', 'ENOTFOUND|EAI_AGAIN', 'the host in DATABASE_URL'],
     ['postgres://omp:hunter2@/omp?host=/nowhere', 'ENOENT', 'no such unix socket'],
-    ['postgres://omp:hunter/2@127.0.0.1/omp', 'ERR_INVALID_URL', 'percent-encoded'],
   ])('%s: %s', async (url, code, advice) => {
     const findings = await findingsOn(url);
     expect(findings).toHaveLength(1);

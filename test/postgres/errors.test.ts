@@ -1,13 +1,16 @@
 import { inspect } from 'node:util';
 import { pino } from 'pino';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { OmpError } from '#contract';
 import { openConnections, statement } from '../../providers/postgres/client/connections.ts';
 import { lostConnection, toOmpError, unreachable } from '../../providers/postgres/postgres-errors.ts';
-import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { IS_CITUS, NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { contextOf } from '../support/requests.ts';
+import { serverForTest } from '../support/server.ts';
 import { openStoreOf } from '../support/stores.ts';
 import type { recordingLog } from '../support/subject.ts';
+import { testDatabase } from './databases.ts';
 import { call, openStore, randomName } from './store.ts';
 
 const SECRET = 'hunter2-top-secret';
@@ -19,6 +22,12 @@ const CODES = [
   ['08P01', 'reads', true, 'the database cannot be reached'],
   ['22P02', undefined, false, 'the database failed'],
   ['23505', undefined, false, 'the database failed'],
+  [
+    '25006',
+    undefined,
+    false,
+    'the database is read-only: it is a standby, or default_transaction_read_only is on; set DATABASE_URL to the primary, or turn that off',
+  ],
   ['28000', undefined, false, 'the database rejected the credentials of the gateway'],
   ['28P01', undefined, false, 'the database rejected the credentials of the gateway'],
   ['3D000', undefined, false, 'the database does not exist'],
@@ -112,6 +121,40 @@ describe('the error of the API', () => {
   it('of an OmpError stays', () => {
     const error = new OmpError('rate_limited', 'later');
     expect(toOmpError(error)).toBe(error);
+  });
+});
+
+describe('a database that is read-only', () => {
+  it('[Decision 31] is not ready and says why, and answers reads', async ({ skip }) => {
+    skip(SERVER_URL === '' || IS_CITUS, NO_SERVER);
+    const { url, sql } = await testDatabase();
+    const store = await openStoreOf('postgres', { url }, contextOf());
+    onTestFinished(() => store.close());
+    const { client } = await serverForTest({ provider: store });
+    const { id } = await client.add({ user_id: 'ana', content: 'tea' });
+    const readOnly = async (value: 'on' | 'off') => {
+      await sql(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = ${value}`);
+      await sql(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      );
+    };
+    const ready = (status: number, state: string) =>
+      eventually(async () => expect(await client.ask('/readyz')).toMatchObject({ status, body: { status: state } }));
+
+    await readOnly('on');
+    await ready(503, 'read-only');
+    const error = {
+      code: 'provider_error',
+      message: expect.stringMatching(/^the database is read-only: .*DATABASE_URL/),
+    };
+    expect(await client.ask('/healthz')).toMatchObject({ status: 503, body: { error } });
+    const adding = await client.tell('POST', '/memories', { user_id: 'ana', content: 'coffee' });
+    expect(adding).toMatchObject({ status: 502, body: { error } });
+    expect((await client.get(id)).content).toBe('tea');
+
+    await readOnly('off');
+    await ready(200, 'ready');
+    await client.add({ user_id: 'ana', content: 'coffee' });
   });
 });
 

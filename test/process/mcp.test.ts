@@ -10,7 +10,7 @@ import { newKey } from '../../src/auth/credentials.ts';
 import { callTool, connect, type Mode, REVISIONS, toolError } from '../mcp/client.ts';
 import { eventually } from '../support/eventually.ts';
 import type { WireContext, WireMemory, WirePage } from '../support/wire.ts';
-import { dataFolder, FAST_START, runProgram, startGateway } from './gateway.ts';
+import { dataFolder, FAST_START, runProgram, startGateway, startProgram } from './gateway.ts';
 
 const KEYWORDS = { OMP_SEARCH_MODE: 'keyword' };
 
@@ -109,6 +109,83 @@ describe('[Decision 45] omp-gateway mcp without a URL', () => {
       expect(ending.stderr).toMatch(message);
     }
   });
+});
+
+/** What a client of that revision writes that calls a tool without waiting for anything, with no line end at the end. */
+const CALLS = {
+  '2025-11-25': [
+    {
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'script', version: '1' } },
+    },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: { name: 'add_memory', arguments: { content: 'drinks tea' } } },
+    { id: 3, method: 'tools/list' },
+    { id: 4, method: 'tools/call', params: { name: 'list_memories', arguments: {} } },
+    { method: 'notifications/cancelled', params: { requestId: 4 } },
+  ],
+  '2026-07-28': [
+    {
+      id: 2,
+      method: 'tools/call',
+      params: {
+        name: 'add_memory',
+        arguments: { content: 'drinks tea' },
+        _meta: {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientInfo': { name: 'script', version: '1' },
+          'io.modelcontextprotocol/clientCapabilities': {},
+        },
+      },
+    },
+  ],
+};
+const linesOf = (messages: readonly object[]) =>
+  messages.map((message) => JSON.stringify({ jsonrpc: '2.0', ...message })).join('\n');
+
+describe('[Decision 45] the end of omp-gateway mcp', () => {
+  it.for(
+    REVISIONS.flatMap(([revision]) => [
+      [revision, 'its own store'],
+      [revision, 'a URL'],
+    ]),
+  )('in revision %s every request that it read is answered first, with %s', async ([revision, where]) => {
+    const { url } = await startGateway({ env: { OMP_PROVIDER: 'memory' } });
+    const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder(), ...(where === 'a URL' && { OMP_URL: url }) };
+    const calls = CALLS[revision as keyof typeof CALLS];
+    const { child, ended } = startProgram({ args: ['mcp', '--user', 'ana'], env, stdin: 'pipe' });
+    child.stdin?.end(linesOf(calls));
+    const { status, stdout, stderr } = await ended;
+    const answers = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: number; result: { structuredContent?: WireMemory } });
+    const cancelled = calls.flatMap(({ params }) => (params && 'requestId' in params ? [params.requestId] : []));
+    const asked = calls.flatMap(({ id }) => (id === undefined || cancelled.includes(id) ? [] : [id]));
+    expect(
+      answers
+        .map(({ id }) => id)
+        .filter((id) => !cancelled.includes(id))
+        .sort(),
+    ).toEqual(asked);
+    const added = answers.find(({ id }) => id === 2)?.result.structuredContent;
+    expect([status, stderr, added?.content]).toEqual([0, '', 'drinks tea']);
+    const next = await start(env, ['--user', 'ana']);
+    expect((await callTool<WirePage>(next.client, 'list_memories')).items).toEqual([added]);
+  });
+
+  it.for([[['stdout']], [['stdout', 'stderr']]] as const)(
+    'is clean when its client no longer reads %s',
+    async ([closed]) => {
+      const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder() };
+      const { child, ended } = startProgram({ args: ['mcp', '--user', 'ana'], env, stdin: 'pipe' });
+      for (const name of closed) child[name]?.destroy();
+      // Its input stays open.
+      child.stdin?.write(`${linesOf(CALLS['2025-11-25'])}\n`);
+      expect((await ended).status).toBe(0);
+    },
+  );
 });
 
 describe('[Decision 45] several omp-gateway mcp on one data folder', () => {

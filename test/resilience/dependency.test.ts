@@ -131,6 +131,15 @@ describe('a circuit breaker', () => {
     expect(dependency.state).toBe('open');
   });
 
+  it('[Decision 31] closes after a probe of a store that takes no changes, since it answers reads', async () => {
+    const probe = async () => {
+      throw new OmpError('provider_error', 'read-only', { frozen: true });
+    };
+    const { dependency, run } = open({ probe });
+    for (let i = 0; i < 3; i++) await run(failing(down));
+    await until(() => isClosed(dependency));
+  });
+
   it('[Decision 28] closes after a successful probe, and logs for how long it was open', async () => {
     const { dependency, run, fail, probes, recover, lines } = openDown();
     await fail(3);

@@ -47,7 +47,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such unix socket; check the host in DATABASE_URL, and whether the server runs',
   EAI_AGAIN: 'the name service does not answer for the host in DATABASE_URL; check it',
   ENOTFOUND: 'the host in DATABASE_URL is unknown; in a password, / ? # and @ must be percent-encoded',
-  ERR_INVALID_URL: 'DATABASE_URL is not a valid URL; in a password, / ? # and @ must be percent-encoded',
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the server is for another host than the one in DATABASE_URL',
 };
 const CERTIFICATE = /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(GET_ISSUER_CERT|VERIFY).*)$/;

@@ -23,7 +23,7 @@ import {
   weights,
 } from '#provider';
 import { type Database, type Query, type Row, type Run, rememberStatements, runOn } from '../client/connections.ts';
-import { PROVIDER } from '../postgres-errors.ts';
+import { PROVIDER, readOnly } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
 import { requireHalf, toKeys, vectorsIn } from '../values.ts';
@@ -171,7 +171,10 @@ export async function openTables(
     embeddingUsage: createUsageStore(names, run),
     // Closed with the provider.
     keys: { ...keys, close: async () => {} },
-    ping: async (call) => void (await run('small', 'select 1', [], call)),
+    async ping(call) {
+      const [row] = await run('small', `select current_setting('transaction_read_only') as read_only`, [], call);
+      if (row?.read_only === 'on') throw readOnly();
+    },
     stats: db.stats,
     ...(ingestion && { ingestion, backlog: (call) => backlogOf(names, run, call) }),
     async close() {

@@ -88,7 +88,7 @@ const Liveness = z
 const Readiness = z
   .looseObject({
     status: z
-      .enum(['ready', 'starting', 'draining', 'unavailable'])
+      .enum(['ready', 'starting', 'draining', 'read-only', 'unavailable'])
       .meta({ description: '`draining`: the gateway is stopping; `unavailable`: the backend does not answer.' }),
   })
   .meta({ id: 'Readiness' });

@@ -23,8 +23,8 @@ const DIRECTORY_BYTES = 4096;
 /**
  * Handlers of Anthropic's memory tool (`memory_20250818`), for `betaMemoryTool(...)` or the AI SDK's
  * `anthropic.tools.memory_20250818`. Each file is a memory of one user, so that files are found by `search` as well. The
- * answers are those of the SDK's own tool for a file system, except that an empty directory does not exist. An edit is
- * done again if the file changes meanwhile, where the gateway has `features.etags`. What untrusted keys wrote counts as absent.
+ * answers are those of the SDK's own tool for a file system, except that an empty directory does not exist, and that `str_replace` finds
+ * texts of several lines, and each of several in one line. An edit is done again if the file changes meanwhile, where the gateway has `features.etags`. What untrusted keys wrote counts as absent.
  */
 export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'files', app = 'anthropic' }: FilesOptions) {
   const root = checkedScope(scope);
@@ -94,6 +94,7 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
     },
     async create({ path, file_text }: { path: string; file_text: string }): Promise<string> {
       const segments = parse(path);
+      requireText(file_text, 'file_text');
       if (segments.length === 0 || (await fileAt(segments)) || (await below(segments)).length > 0) {
         throw new Error(`File ${path} already exists`);
       }
@@ -101,13 +102,25 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
       await addExtracted(client, app, { user_id: userId, scope: scopeOf(segments), ...fieldsOf(file_text, path) });
       return `File created successfully at: ${path}`;
     },
-    str_replace: ({ path, old_str, new_str }: { path: string; old_str: string; new_str: string }): Promise<string> =>
-      edit(path, (before) => replaceOnce(before, path, old_str, new_str)),
+    /** Without `new_str` the text is removed, as Claude means it when it leaves that out. */
+    async str_replace({
+      path,
+      old_str,
+      new_str,
+    }: {
+      path: string;
+      old_str: string;
+      new_str?: string;
+    }): Promise<string> {
+      requireText(old_str || undefined, 'old_str');
+      return edit(path, (before) => replaceOnce(before, path, old_str, new_str ?? ''));
+    },
     insert: (command: { path: string; insert_line: number; insert_text: string }): Promise<string> =>
       edit(command.path, (before) => {
         const lines = before.split('\n');
         const { path, insert_line: at, insert_text } = command;
-        if (at < 0 || at > lines.length) {
+        requireText(insert_text, 'insert_text');
+        if (!Number.isInteger(at) || at < 0 || at > lines.length) {
           throw new Error(
             `Invalid \`insert_line\` parameter: ${at}. It should be within the range of lines of the file: [0, ${lines.length}]`,
           );
@@ -147,20 +160,32 @@ export function memoryToolHandlers(client: MemoryClient, { userId, scope = 'file
 
 /** The text with its one occurrence of `old` replaced, and the answer, which shows the lines around it. */
 function replaceOnce(before: string, path: string, old: string, replacement: string) {
-  const matching = before.split('\n').flatMap((line, index) => (line.includes(old) ? [index + 1] : []));
-  const [line] = matching;
-  if (line === undefined) {
+  const parts = before.split(old);
+  if (parts.length === 1) {
     throw new Error(`No replacement was performed, old_str \`${old}\` did not appear verbatim in ${path}.`);
   }
-  if (matching.length > 1) {
-    const where = `old_str \`${old}\` in lines: ${matching.join(', ')}`;
+  let line = 1 + breaksIn(parts[0] as string);
+  if (parts.length > 2) {
+    const lines = new Set([line]);
+    for (const between of parts.slice(1, -1)) {
+      line += breaksIn(old) + breaksIn(between);
+      lines.add(line);
+    }
+    const where = `old_str \`${old}\` in lines: ${[...lines].join(', ')}`;
     throw new Error(`No replacement was performed. Multiple occurrences of ${where}. Please ensure it is unique`);
   }
-  const text = before.replace(old, () => replacement);
+  const text = parts.join(replacement);
   const first = Math.max(1, line - 2);
   const snippet = numberLines(text.split('\n').slice(first - 1, line + 2), first);
   const title = 'The memory file has been edited. Here is the snippet showing the change (with line numbers):';
   return { text, result: `${title}\n${snippet}` };
+}
+
+const breaksIn = (text: string): number => text.split('\n').length - 1;
+
+/** What a model leaves out is named, instead of writing `undefined` or failing without a word that helps. */
+function requireText(value: unknown, name: string): void {
+  if (typeof value !== 'string') throw new Error(`Parameter \`${name}\` is required`);
 }
 
 /** The segments below `/memories`. */
