@@ -107,7 +107,7 @@ const asTheyAre = (inner: Store) => ({
 /** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
 export function atMount(inner: Store, { name, mount }: Place): Store {
   const prefix = idPrefix(name);
-  const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
+  const { add, batch, update, delete: remove, list, search, users, userStats, erase } = inner;
   const { export: exportPart, import: importMemories, neighbours, versions } = inner;
   const writtenIn = versions?.writtenIn;
   const hasScopes = inner.capabilities.scopes !== 'none';
@@ -176,12 +176,6 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     neighbours:
       neighbours &&
       (async (query, call) => (await neighbours({ ...visible(query), ids: query.ids.map(ownId) }, call)).map(toShown)),
-    vectorsOf:
-      vectorsOf &&
-      (async (query, call) => {
-        const vectors = await vectorsOf({ ...visible(query), ids: query.ids.map(ownId) }, call);
-        return new Map([...vectors].map(([id, vector]) => [prefix + id, vector]));
-      }),
     users: users && ((query, call) => users(visible(query), call)),
     userStats:
       userStats &&
@@ -249,7 +243,7 @@ function ownWithin({ capabilities }: Store, mount: string): (within: Within) => 
 /** The root store without what it has at these mounts and below. Without scopes, it has nothing there. */
 export function hiding(root: Store, outside: readonly string[]): Store {
   if (root.capabilities.scopes === 'none') return root;
-  const { update, delete: remove, list, search, neighbours, vectorsOf, users, userStats, versions } = root;
+  const { update, delete: remove, list, search, neighbours, users, userStats, versions } = root;
   const { export: exportPart } = root;
   const hide = <Query extends Visible>(query: Query): Query => ({ ...query, outside });
   return {
@@ -260,7 +254,6 @@ export function hiding(root: Store, outside: readonly string[]): Store {
     ...(list && { list: (query, call) => list(hide(query), call) }),
     ...(search && { search: (query, call) => search(hide(query), call) }),
     ...(neighbours && { neighbours: (query, call) => neighbours(hide(query), call) }),
-    ...(vectorsOf && { vectorsOf: (query, call) => vectorsOf(hide(query), call) }),
     ...(users && { users: (query, call) => users(hide(query), call) }),
     ...(userStats && { userStats: (query, call) => userStats(hide(query), call) }),
     ...(versions && {

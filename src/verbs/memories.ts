@@ -281,7 +281,7 @@ export type CallerQuery<Query> = Omit<Query, 'scope' | 'within' | 'outside' | 'm
 };
 
 /** The memories of a list that the caller may read. */
-export async function listAllowed(
+async function listAllowed(
   access: Access & { readonly store: Required<Pick<Store, 'list'>> },
   { user_id, limit, ...rest }: CallerQuery<ListQuery>,
   call: Call,

@@ -9,7 +9,6 @@ import type {
   WireErased,
   WireErrorCode,
   WireHit,
-  WireMap,
   WireMemory,
   WirePage,
   WireStats,
@@ -153,11 +152,11 @@ export const asserting = (user: string | undefined): Record<string, string> => (
 export const describeTarget = (target: WireMemory | undefined): string =>
   target ? `a record of ${target.user_id} in ${target.scope ?? 'no scope'}` : 'an unknown id';
 
-/** Get, list, map, search, context, audit, stats and users of everything. `counted`, `mapped`: whether the backend can. */
+/** Get, list, search, context, audit, stats and users of everything. `counted`: whether the backend can. */
 export function readCases(
   key: Key,
   world: World,
-  { audited, counted, mapped, versioned }: Readonly<Record<'audited' | 'counted' | 'mapped' | 'versioned', boolean>>,
+  { audited, counted, versioned }: Readonly<Record<'audited' | 'counted' | 'versioned', boolean>>,
 ): ReadCase[] {
   const seen = world.targets.filter((target) => sees(key, target)).reverse();
   const found = (user: string, glob: string | undefined) =>
@@ -169,7 +168,6 @@ export function readCases(
     ...(versioned ? versionsCases(key, world) : []),
     ...USERS.flatMap((user_id) => [
       ...listCases(key, user_id, found),
-      ...mapCases(key, user_id, found, mapped),
       ...searchCases(key, user_id, found),
       auditCase(key, user_id, found(user_id, undefined), audited),
       ...changesCases(key, [user_id], found, audited),
@@ -215,15 +213,6 @@ const listCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
     code: refusalOfQuery(key, user_id, scope),
     read: (body) => body as WirePage,
     value: { items: found(user_id, scope), next_cursor: null },
-  }));
-
-const mapCases = (key: Key, user_id: string, found: Found, mapped: boolean): ReadCase[] =>
-  GLOBS.map((scope) => ({
-    name: `map of ${user_id}'s ${scope ?? 'everything'}`,
-    send: ({ ask }) => ask('/map', { user_id, scope }),
-    code: mapped ? refusalOfQuery(key, user_id, scope) : 'unsupported_capability',
-    read: (body) => (body as WireMap).items.map(({ id, text }) => ({ id, text })),
-    value: found(user_id, scope).map(({ id, content }) => ({ id, text: content })),
   }));
 
 const byId = (memories: readonly WireMemory[]): WireMemory[] =>

@@ -20,7 +20,6 @@ const OWN = [
   'neighbours',
   'users',
   'stats',
-  'map',
   'erase',
   'rollback',
   'person_file',

@@ -132,8 +132,6 @@ export interface WireCapabilities {
     /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
     readonly users: boolean;
     readonly stats: boolean;
-    /** Our own: `GET /map`. */
-    readonly map: boolean;
     readonly erase: boolean;
     /** Our own: `POST /users/{id}/rollback`. */
     readonly rollback: boolean;
@@ -196,19 +194,6 @@ export interface WireStats {
   readonly limits?: Readonly<
     Record<'memories' | 'bytes' | 'adds_per_day', { readonly used: number; readonly limit: number | null }>
   >;
-}
-
-/** `GET /map`, Decision 42. */
-export interface WireMap {
-  readonly items: readonly (Pick<WireMemory, 'id' | 'scope' | 'created_at'> & {
-    readonly text: string;
-    readonly x: number;
-    readonly y: number;
-  })[];
-  readonly more: boolean;
-  readonly without_vector: number;
-  readonly among_10: number;
-  readonly among_50: number;
 }
 
 /** `POST /memories/batch`, Decision 35. */

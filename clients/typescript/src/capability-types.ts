@@ -31,7 +31,6 @@ export interface Capabilities {
     versions?: boolean;
     users?: boolean;
     stats?: boolean;
-    map?: boolean;
     erase?: boolean;
     rollback?: boolean;
     person_file?: boolean;

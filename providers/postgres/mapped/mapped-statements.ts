@@ -8,7 +8,6 @@ import {
   type Ref,
   type SearchQuery,
   type Times,
-  type VectorsQuery,
   type Visible,
 } from '#provider';
 import { type Query, rememberStatements } from '../client/connections.ts';
@@ -108,16 +107,6 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       const { comparable, read } = layout.vector;
       const vector = vectors ? `, case when ${comparable} then ${read} end as vector` : '';
       return firstRows(where, { order: key, direction: 'asc', selected: columns + vector, ...limits });
-    },
-
-    vectors({ ids, ...wanted }: VectorsQuery): Query {
-      const where = whereUser(layout, { ...wanted, tags: [] });
-      where.and(hasId(layout, where, ids));
-      where.and(layout.vector.comparable);
-      return query(
-        `select ${layout.id.read} as id, ${layout.vector.read} as vector from ${from} where ${where}`,
-        where,
-      );
     },
 
     /** Returns the stored row; none if its collection was deleted. */

@@ -11,7 +11,6 @@ import {
   type NeighboursQuery,
   type ProtocolVerb,
   type Vector,
-  type VectorsQuery,
   type VersionOptions,
 } from '#provider';
 import { type Query, rememberStatements, type Statement } from '../client/connections.ts';
@@ -179,17 +178,6 @@ export function createStatements(
       const where = one(ref);
       const { statement, values } = query(`select ${columns} from ${names.memories} where ${where}`, where.values);
       return { statement: { light: true, ...statement }, values };
-    },
-
-    /** The vectors of records that have one, as text. */
-    vectors({ user_id, ids, ...visible }: VectorsQuery): Query {
-      const where = conditions(shardOf(names, user_id));
-      where.and(inShard(names));
-      where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
-      where.and(`user_id = ${where.bind(user_id)}`);
-      whereWithin(where, visible);
-      where.and(`${names.embedding} is not null`);
-      return query(`select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`, where.values);
     },
 
     /**
