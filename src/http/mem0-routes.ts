@@ -7,9 +7,9 @@ import type { Store } from '../core/with-embedder.ts';
 import { isStorable, parse, upToMany } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
-import { batchTooLarge, type WireMemory } from '../verbs/memory.ts';
 import type { Verb } from '../verbs/verb.ts';
 import type { WireVersion } from '../verbs/versions.ts';
+import { batchTooLarge, type WireMemory } from '../verbs/wire-memory.ts';
 import { type Env, readJson } from './request.ts';
 
 export interface Mem0Options {

@@ -3,10 +3,10 @@ import { beginningOf, type Call, type LeftOut, OmpError, ORIGIN, UNTRUSTED } fro
 import type { Store } from '../core/with-embedder.ts';
 import { type AddedMemory, add, SIMILAR } from '../verbs/add.ts';
 import type { Session } from '../verbs/gate.ts';
-import { get, list, remove, update } from '../verbs/memories.ts';
-import type { WireMemory } from '../verbs/memory.ts';
+import { get, list, remove, update } from '../verbs/get-list-update-delete.ts';
 import { context, search } from '../verbs/search.ts';
 import type { Verb } from '../verbs/verb.ts';
+import type { WireMemory } from '../verbs/wire-memory.ts';
 import type { ToolName } from './names.ts';
 
 /** The verbs of the protocol for one user: what the tools of agents are made of. */

@@ -5,8 +5,8 @@ import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { scopeGlob, short, time, userId, wholeNumber } from './fields.ts';
-import { MemoryFields, memoryExample, toWire } from './memory.ts';
 import { verb } from './verb.ts';
+import { MemoryFields, memoryExample, toWire } from './wire-memory.ts';
 
 /** The longest wait of a request, in seconds. */
 export const MAX_WAIT = 60;

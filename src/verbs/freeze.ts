@@ -5,8 +5,8 @@ import { NO_FACTS } from '../core/audit-queue.ts';
 import { ANONYMOUS } from '../core/grants.ts';
 import { time } from './fields.ts';
 import { requireAdmin } from './keys.ts';
-import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
+import { memoryExample } from './wire-memory.ts';
 
 /*
  * Freezing the store, so that it can be moved (Decision 53).

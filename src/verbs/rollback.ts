@@ -8,9 +8,9 @@ import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from '.
 import { untrustedDenied } from '../core/stamping.ts';
 import type { Store, StorePart, StoreReads } from '../core/with-embedder.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from './fields.ts';
-import { MemoryFields, memoryExample, toWire, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 import { restoringPatch } from './versions.ts';
+import { MemoryFields, memoryExample, toWire, withoutUndefined } from './wire-memory.ts';
 
 /*
  * Undoes what was written in a time, by a caller (Decision 56).

@@ -28,6 +28,7 @@ import {
   userId,
   wholeNumber,
 } from './fields.ts';
+import { verb } from './verb.ts';
 import {
   MemoryFields,
   memoryExample,
@@ -38,8 +39,7 @@ import {
   toWire,
   versionsIn,
   withoutUndefined,
-} from './memory.ts';
-import { verb } from './verb.ts';
+} from './wire-memory.ts';
 
 export const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
 
