@@ -50,7 +50,7 @@ const shownId = (id: string, prefix: string): string => {
 };
 
 /** The prefix of a search below a scope, in the store's own names. `undefined`: all scopes; null: no record can match. */
-export function prefixBelow(prefix: string | undefined, mount: string): string | undefined | null {
+function prefixBelow(prefix: string | undefined, mount: string): string | undefined | null {
   if (prefix === undefined || mount.startsWith(prefix)) return undefined;
   const top = `${mount}/`;
   return prefix.startsWith(top) ? prefix.slice(top.length) : null;

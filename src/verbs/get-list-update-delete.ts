@@ -199,7 +199,7 @@ export const remove = verb({
   errors: ['unsupported_capability', 'not_found'],
 });
 
-export const ListInput = z.object({
+const ListInput = z.object({
   user_id: userId,
   scope: scopeGlob.optional(),
   tag: tag.optional().meta({ description: 'Only memories with this tag.' }),

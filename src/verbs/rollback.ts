@@ -115,7 +115,7 @@ is true.`,
 });
 
 /** Without versions, the times of a memory tell whether it was changed. */
-export function canRollBack({ list, delete: remove, update, versions, capabilities }: StoreReads): boolean {
+function canRollBack({ list, delete: remove, update, versions, capabilities }: StoreReads): boolean {
   return remove !== undefined && (versions && update ? true : list !== undefined && capabilities.temporal);
 }
 

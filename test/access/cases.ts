@@ -48,7 +48,7 @@ export const SCOPES = [
 ] as const;
 
 /** Three of the neighbours to move a record to: what `coding/*` covers, and one on either side. */
-export const DESTINATIONS = ['coding/x', 'coding', 'coding-secret/x'] as const;
+const DESTINATIONS = ['coding/x', 'coding', 'coding-secret/x'] as const;
 
 const GRANTED_GLOBS = ['*', 'coding/*', 'coding', 'coding*', '*/x'] as const;
 const ACTIONS = ['read', 'write', 'delete', '*'] as const;
@@ -84,10 +84,10 @@ export const BINDINGS: readonly (readonly User[] | null)[] = [null, ['ana'], ['b
 export const KEYS: readonly Key[] = GRANTS.flatMap((grants) => BINDINGS.map((users) => ({ grants, users })));
 
 /** Globs of lists; undefined: everything. */
-export const GLOBS = [undefined, '*', 'coding', 'coding/*', 'coding*', '*/x', 'codin?'] as const;
+const GLOBS = [undefined, '*', 'coding', 'coding/*', 'coding*', '*/x', 'codin?'] as const;
 
 /** Prefixes of searches. The gateway drops one trailing `*` (Decision 4). */
-export const PREFIXES = [undefined, '*', 'cod', 'coding', 'coding/', 'coding/*', 'CODING', 'z'] as const;
+const PREFIXES = [undefined, '*', 'cod', 'coding', 'coding/', 'coding/*', 'CODING', 'z'] as const;
 /** What a search for a prefix finds, as a glob. */
 export const prefixGlob = (prefix: string | undefined): string | undefined =>
   prefix === undefined ? undefined : `${prefix.replace(/\*$/, '')}*`;
@@ -146,10 +146,10 @@ export interface ReadCase extends Case {
 
 export const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 /** `X-User-Id` of requests by id: not sent, or one of two. */
-export const ASSERTED = [undefined, 'ana', 'ben'] as const;
+const ASSERTED = [undefined, 'ana', 'ben'] as const;
 export const asserting = (user: string | undefined): Record<string, string> => (user ? { 'x-user-id': user } : {});
 
-export const describeTarget = (target: WireMemory | undefined): string =>
+const describeTarget = (target: WireMemory | undefined): string =>
   target ? `a record of ${target.user_id} in ${target.scope ?? 'no scope'}` : 'an unknown id';
 
 /** Get, list, search, context, audit, stats and users of everything. `counted`: whether the backend can. */

@@ -21,7 +21,7 @@ export interface Owned {
 export type Refusal = 'scope_denied' | 'not_found';
 
 /** `*` is any run of characters, `/` included; `?` one character; the rest literal. */
-export function matches(glob: readonly string[], text: readonly string[]): boolean {
+function matches(glob: readonly string[], text: readonly string[]): boolean {
   const [wanted, ...rest] = glob;
   const [given, ...after] = text;
   if (wanted === undefined) return given === undefined;
@@ -45,7 +45,7 @@ function meet(a: readonly string[], b: readonly string[]): boolean {
 export const globsMeet = (a: string, b: string): boolean => meet([...a], [...b]);
 
 /** A key bound to users touches only those. */
-export const reaches = (key: Key, user: string): boolean => key.users?.includes(user) ?? true;
+const reaches = (key: Key, user: string): boolean => key.users?.includes(user) ?? true;
 
 /** The globs that a key was given for an action. */
 export const globsOf = (key: Key, action: Action): string[] =>

@@ -27,7 +27,7 @@ export interface Reply {
   readonly body: unknown;
 }
 
-export const queryString = (query: Query): string => {
+const queryString = (query: Query): string => {
   const given = Object.entries(query).flatMap(([key, value]) =>
     [value ?? []].flat().map((one) => [key, String(one)] as [string, string]),
   );

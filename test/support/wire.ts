@@ -215,7 +215,7 @@ export interface WireError {
 }
 
 export type { Code as WireErrorCode } from '../../src/conformance/protocol.ts';
-export { ERRORS, MAX_BODY_BYTES, STATUSES, VERBS } from '../../src/conformance/protocol.ts';
+export { ERRORS, MAX_BODY_BYTES, VERBS } from '../../src/conformance/protocol.ts';
 
 /** `POST /retention`, Decision 60. */
 export interface WireRetention {
