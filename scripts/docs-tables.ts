@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Embedder, Provider, ProviderContext } from '#contract';
+import { type Embedder, ERROR_CODES, type Provider, type ProviderContext } from '#contract';
 import { PRESET_NAMES as INDEX_PRESET_NAMES, PRESETS as INDEX_PRESETS } from '../providers/pinecone/mapped/presets.ts';
 import { startEngine } from '../providers/postgres/embedded/engine.ts';
 import { PRESET_NAMES as TABLE_PRESET_NAMES, PRESETS as TABLE_PRESETS } from '../providers/postgres/mapped/presets.ts';
@@ -14,6 +14,7 @@ import { compose } from '../src/core/compose.ts';
 import { openProvider } from '../src/registry.ts';
 import { describe } from '../src/verbs/capabilities.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
+import { codesTable, messagesOf } from './error-tables.ts';
 
 /** The generated tables of each document; a table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
 export const TABLES: Readonly<Record<string, Readonly<Record<string, () => string | Promise<string>>>>> = {
@@ -21,6 +22,10 @@ export const TABLES: Readonly<Record<string, Readonly<Record<string, () => strin
   'docs/concepts.md': { capabilities: () => capabilityTable() },
   'docs/configuration.md': { settings: settingsTables },
   'docs/protocol.md': { rules: ruleTables },
+  'docs/errors.md': {
+    codes: codesTable,
+    ...Object.fromEntries(ERROR_CODES.map((code) => [code, () => messagesOf(code)])),
+  },
   'docs/integrations/README.md': { tables: mappedTables, indexes: mappedIndexes },
 };
 
