@@ -13,7 +13,7 @@ const SECONDS = 15;
 const OPENINGS = 5;
 
 /** Frames drawn while a list scrolled. */
-export interface Scroll {
+interface Scroll {
   readonly name: string;
   readonly perSecond: number;
   /** Share of frames, 0 to 1, that came more than half a frame late. */

@@ -8,7 +8,7 @@ import { type Load, load } from './load.ts';
 import { addRequest, type Request, searchRequest } from './workload.ts';
 
 /** Event loop lag of the gateway, in milliseconds beyond the sampling interval. */
-export interface Delay {
+interface Delay {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;

@@ -67,7 +67,7 @@ export function initialMemories(): Body[] {
 const userOf = (kind: string, count: number): string => `${kind}-${random(count)}`;
 const queryOf = (): string => `${pick()} ${pick()} ${pick()}`;
 
-export const listRequest = (): Request => ({
+const listRequest = (): Request => ({
   method: 'GET',
   path: `/memories?user_id=${userOf('big', BIG_USERS.count)}`,
 });

@@ -4,7 +4,7 @@ import type { Answer } from './ask.ts';
 const TOLERANCE = 1e-3;
 
 /** The same facts in the same order, their scores within the tolerance. */
-export const agree = (a: Answer, b: Answer): boolean =>
+const agree = (a: Answer, b: Answer): boolean =>
   a.length === b.length &&
   a.every((hit, rank) => {
     const other = b[rank];

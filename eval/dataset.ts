@@ -13,7 +13,7 @@ const Question = z.object({
   evidence: z.array(z.string()).min(1),
 });
 
-export type Fact = z.output<typeof Fact>;
+type Fact = z.output<typeof Fact>;
 export type Question = z.output<typeof Question>;
 
 export interface Dataset {

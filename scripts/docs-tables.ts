@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import type { Embedder, Provider, ProviderContext } from '#contract';
+import { type Embedder, ERROR_CODES, type Provider, type ProviderContext } from '#contract';
 import { PRESET_NAMES as INDEX_PRESET_NAMES, PRESETS as INDEX_PRESETS } from '../providers/pinecone/mapped/presets.ts';
 import { startEngine } from '../providers/postgres/embedded/engine.ts';
 import { PRESET_NAMES as TABLE_PRESET_NAMES, PRESETS as TABLE_PRESETS } from '../providers/postgres/mapped/presets.ts';
@@ -16,6 +16,7 @@ import { describe } from '../src/verbs/capabilities.ts';
 import { VERB_TABLE } from '../src/verbs/index.ts';
 import { demandsInWords, type Verb } from '../src/verbs/verb.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
+import { codesTable, messagesOf } from './error-tables.ts';
 
 /** The generated tables of each document; a table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
 export const TABLES: Readonly<Record<string, Readonly<Record<string, () => string | Promise<string>>>>> = {
@@ -24,6 +25,10 @@ export const TABLES: Readonly<Record<string, Readonly<Record<string, () => strin
   'docs/configuration.md': { settings: settingsTables },
   'docs/security.md': { demands: demandTable },
   'docs/protocol.md': { rules: ruleTables },
+  'docs/errors.md': {
+    codes: codesTable,
+    ...Object.fromEntries(ERROR_CODES.map((code) => [code, () => messagesOf(code)])),
+  },
   'docs/integrations/README.md': { tables: mappedTables, indexes: mappedIndexes },
 };
 

@@ -24,7 +24,7 @@ export async function loadProvider(provider: string, folder: string): Promise<Pr
 }
 
 /** The module, if `defineProvider` has made it for this version of the contract. Throws a message that names both versions otherwise. */
-export function requireProvider(module: unknown, provider: string): ProviderModule {
+function requireProvider(module: unknown, provider: string): ProviderModule {
   const { specVersion, name, open } = (module ?? {}) as Partial<ProviderModule>;
   if (typeof open !== 'function') {
     throw new Error(`the provider ${provider} must end with "export default defineProvider({ … })"`);

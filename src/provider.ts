@@ -95,7 +95,6 @@ export type {
   UserSummary,
   UserUsage,
   Vector,
-  VectorsQuery,
   VersionOptions,
   VersionQuery,
   VersionStore,

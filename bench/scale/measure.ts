@@ -14,8 +14,8 @@ import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';
 import { type Timed, type Times, timeAll } from './timing.ts';
 
-export const RANKING = { mode: 'hybrid', keyword_weight: 0.5 } as const satisfies RankingOptions;
-export const VECTORS = { ...RANKING, mode: 'vector' } as const satisfies RankingOptions;
+const RANKING = { mode: 'hybrid', keyword_weight: 0.5 } as const satisfies RankingOptions;
+const VECTORS = { ...RANKING, mode: 'vector' } as const satisfies RankingOptions;
 
 export interface Subject {
   readonly client: pg.Client;

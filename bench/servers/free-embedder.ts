@@ -1,6 +1,6 @@
 import type { Embedder } from '#contract';
 
-export const DIMENSIONS = 512;
+const DIMENSIONS = 512;
 const VECTORS = 4_096;
 
 /** Precomputed: 256 components of ±1/16 have length 1 and are exact in half precision. */

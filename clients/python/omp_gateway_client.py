@@ -380,10 +380,6 @@ class MemoryClient:
         """Counts of a user's memories by scope and tag."""
         return self._send("GET", "/stats", query={"user_id": user_id}, repeatable=True)
 
-    def memory_map(self, user_id: str, **filters: Any) -> Dict[str, Any]:
-        """The newest memories of a user on a plane, by meaning. `filters`: scope (a glob), tag."""
-        return self._send("GET", "/map", query={"user_id": user_id, **filters}, repeatable=True)
-
     def erase(self, user_id: str) -> int:
         """Deletes all memories of a user permanently. Returns how many."""
         deleted: int = self.erase_with_receipt(user_id)["deleted"]

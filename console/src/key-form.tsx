@@ -14,7 +14,7 @@ interface Line {
 const FIRST: Line = { actions: ['read'], scope: '*' };
 
 /** `<action>:<scope glob>`, as the gateway's Decision 14 says; all three actions are `*`. */
-export const grantsOf = (lines: readonly Line[], admin: boolean): string[] => {
+const grantsOf = (lines: readonly Line[], admin: boolean): string[] => {
   const grants = lines.flatMap(({ actions, scope }) => {
     if (scope === '') return [];
     return actions.length === ACTIONS.length ? [`*:${scope}`] : actions.map((action) => `${action}:${scope}`);

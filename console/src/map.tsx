@@ -1,7 +1,15 @@
 import { useMemo, useState } from 'preact/hooks';
-import type { MemoryMap } from '../../clients/typescript/src/index.ts';
+import {
+  ApiError,
+  type ExportedMemory,
+  type LeftOut,
+  type ListQuery,
+  type Memory,
+  type MemoryClient,
+} from '../../clients/typescript/src/index.ts';
 import { count, Time } from './format.tsx';
 import { Failure, Missing, useLoad } from './load.tsx';
+import type { Point } from './map-worker.ts';
 import { go, href } from './route.ts';
 import { useSession } from './session.ts';
 import { NoUser } from './start.tsx';
@@ -14,7 +22,25 @@ interface Parameters {
   readonly colour?: string;
 }
 
-type Place = MemoryMap['items'][number];
+interface Place extends Point, Pick<Memory, 'id' | 'scope' | 'created_at'> {
+  /** The beginning of the content. */
+  readonly text: string;
+}
+
+interface Drawing {
+  /** Newest first. */
+  readonly items: readonly Place[];
+  /** Older memories are left out. */
+  readonly more: boolean;
+  /** Memories left out because they have no vector that can be compared with the others. */
+  readonly apart: number;
+  readonly leftOut: LeftOut;
+}
+
+const MOST = 2_000;
+const PAGE = 200;
+/** Ids of one request: they are in its address. */
+const IDS = 50;
 
 /** Places that are drawn alike: in the colour `.g0` to `.g7` of map.css, and in a form of their own. */
 interface Group {
@@ -42,16 +68,17 @@ const REACH = 24;
 export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parameters) {
   const { client, capabilities } = useSession();
   const { features } = capabilities;
-  const asked = user !== undefined && features.map === true;
+  const canDraw = features.export === true && features.vector_search;
+  const asked = user !== undefined && canDraw;
   const { data, error, reload } = useLoad(asked ? JSON.stringify([user, scope, tag]) : undefined, (signal) =>
-    client.memories.map({ user_id: user ?? '', scope: scope || undefined, tag: tag || undefined }, { signal }),
+    draw(client, { user_id: user ?? '', scope: scope || undefined, tag: tag || undefined }, signal),
   );
   const submit = (event: Event) => {
     event.preventDefault();
     const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement)) as Record<string, string>;
     go('map', { user, ...given });
   };
-  if (!features.map) return <NoMap />;
+  if (!canDraw) return <NoMap />;
   if (user === undefined) return <NoUser icon="map" title="Whose memories?" />;
   return (
     <>
@@ -81,13 +108,16 @@ export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parame
         </button>
       </form>
       {error !== undefined && <Failure error={error} retry={reload} />}
+      {error instanceof ApiError && error.code === 'scope_denied' && (
+        <p class="empty">A map needs a key that may read every scope of the user.</p>
+      )}
       {asked && !data && error === undefined && <p class="empty">Comparing the memories with each other…</p>}
-      <Missing from={data} />
+      <Missing from={data?.leftOut} />
       {data?.items.length === 0 && (
         <Empty icon="map" title="No memory to draw">
           <p>
-            {data.without_vector > 0
-              ? `${count(data.without_vector)} have no vector yet, or no known word.`
+            {data.apart > 0
+              ? `${count(data.apart)} have no vector yet, or no known word.`
               : 'Another scope, tag or user may have some.'}
           </p>
         </Empty>
@@ -99,25 +129,72 @@ export function MapPage({ user, scope = '', tag = '', colour = 'scope' }: Parame
   );
 }
 
+/** The newest memories that a list shows, each at a place that its vector decides (Decision 42). */
+async function draw(client: MemoryClient, query: ListQuery, signal: AbortSignal): Promise<Drawing> {
+  const listed: Memory[] = [];
+  let leftOut: LeftOut = {};
+  let cursor: string | undefined;
+  do {
+    const page = await client.memories.list({ ...query, limit: PAGE, cursor }, { signal }).page();
+    listed.push(...page.items);
+    leftOut = page;
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined && listed.length < MOST);
+  const exported = new Map<string, ExportedMemory>();
+  for (let from = 0; from < listed.length; from += IDS) {
+    const id = listed.slice(from, from + IDS).map((memory) => memory.id);
+    const found = client.export({ id, user_id: query.user_id, vectors: true }, { signal });
+    for await (const memory of found) exported.set(memory.id, memory);
+  }
+  const embedded = listed.flatMap((memory) => {
+    const { vector, embedding_model } = exported.get(memory.id) ?? {};
+    // One of zeros, which a text without a known word has, is near to nothing.
+    return vector === undefined || /^A*=*$/.test(vector) ? [] : [{ memory, vector, embedding_model }];
+  });
+  // Vectors of different models cannot be compared.
+  const comparable = embedded.filter((one) => one.embedding_model === embedded[0]?.embedding_model);
+  const points = await pointsOf(
+    comparable.map(({ vector }) => vector),
+    signal,
+  );
+  return {
+    items: comparable.map(({ memory: { id, scope, created_at, content } }, n) => ({
+      ...{ id, scope, created_at, text: /^.{0,200}/su.exec(content)?.[0] ?? '' },
+      ...(points[n] as Point),
+    })),
+    more: cursor !== undefined,
+    apart: listed.length - comparable.length,
+    leftOut,
+  };
+}
+
+/** A thread for one map, so that the page stays usable and can give up. */
+function pointsOf(vectors: readonly string[], signal: AbortSignal): Promise<readonly Point[]> {
+  const worker = new Worker(new URL('./map-worker.ts', import.meta.url), { type: 'module' });
+  return new Promise<readonly Point[]>((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = ({ message }) => reject(new Error(message || 'the map could not be drawn'));
+    signal.addEventListener('abort', () => reject(signal.reason));
+    worker.postMessage(vectors);
+  }).finally(() => worker.terminate());
+}
+
 const NoMap = () => (
   <Empty icon="map" title="This gateway draws no map" isPage>
-    <p>It needs stored vectors, which there are unless OMP_SEARCH_MODE is keyword, and a backend that lists.</p>
+    <p>It needs stored vectors, which there are unless OMP_SEARCH_MODE is keyword, and a backend that exports.</p>
   </Empty>
 );
 
-function Drawn({ map, user, byAge }: { map: MemoryMap; user: string; byAge: boolean }) {
-  const { items, more, without_vector, among_10, among_50 } = map;
+function Drawn({ map, user, byAge }: { map: Drawing; user: string; byAge: boolean }) {
+  const { items, more, apart } = map;
   const { groups, groupOf } = useMemo(() => (byAge ? agesOf(items) : scopesOf(items)), [items, byAge]);
   const [near, setNear] = useState<Place>();
   return (
     <>
       <p>
         {count(items.length)} memories{more && ', the newest'}.{' '}
-        {without_vector > 0 && `${count(without_vector)} more have no vector yet, or no known word. `}
-        Memories near each other are mostly alike
-        {items.length > 11 &&
-          `: of the 10 closest in meaning, ${share(among_10)} are among the 10 closest here, on average`}
-        {items.length > 100 && `, and ${share(among_50)} among the 50 closest`}. A distance across the map means little.
+        {apart > 0 && `${count(apart)} more have no vector yet, no known word, or another model. `}
+        Memories near each other are mostly alike; a distance across the map means little.
       </p>
       <div class="map">
         <div>
@@ -159,8 +236,6 @@ function Drawn({ map, user, byAge }: { map: MemoryMap; user: string; byAge: bool
     </>
   );
 }
-
-const share = (part: number): string => (10 * part).toFixed(1);
 
 const Mark = ({ form }: { form: number }) => (
   <svg class="mark-of" viewBox="-12 -12 24 24" aria-hidden="true">

@@ -127,15 +127,6 @@ export default defineProvider({
       },
       list: async (query) => users.get(query.user_id)?.list(query) ?? [],
       search: async (query) => users.get(query.user_id)?.search(query) ?? [],
-      ...(embedder && {
-        vectorsOf: async ({ ids, ...query }) =>
-          new Map(
-            homesOf(ids, query).flatMap(({ user, entry }) => {
-              const vector = user.vector(entry);
-              return vector ? [[entry.memory.id, vector]] : [];
-            }),
-          ),
-      }),
       userUsage: async ({ user_id }) => users.get(user_id)?.usage.now() ?? NO_USAGE,
       // Without native scopes, the counts would include tags that stand for scopes, and a conversation all scopes.
       ...(scopes === 'native' && {

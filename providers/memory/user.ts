@@ -36,7 +36,7 @@ export interface Entry {
 }
 
 /** The search index of a content. */
-export interface ContentIndex {
+interface ContentIndex {
   readonly terms: readonly string[];
   readonly vector: Vector;
 }

@@ -1,6 +1,5 @@
 import { endianness } from 'node:os';
 import { invalidRequest, toHalfBits, type Vector } from '#provider';
-import type { Row } from './client/connections.ts';
 
 /* Values as parameters and rows hold them, where the conversions of the driver are slow or missing. */
 
@@ -94,10 +93,6 @@ export function toHalfvec(vector: Float32Array): Buffer {
   const buffer = Buffer.from(words.buffer);
   return endianness() === 'LE' ? buffer.swap16() : buffer;
 }
-
-/** The vectors of rows with `id` and `vector`, in the text form. */
-export const vectorsIn = (rows: readonly Row[]): Map<string, Float32Array> =>
-  new Map(rows.map(({ id, vector }) => [id as string, vectorIn(vector)]));
 
 /** A vector as pgvector writes it. */
 export const vectorIn = (text: unknown): Float32Array => Float32Array.from(JSON.parse(text as string));

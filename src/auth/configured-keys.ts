@@ -60,7 +60,7 @@ const hashedKeySchema = z.string().regex(HASHED, {
 });
 
 /** An API key in the configuration: only its hash, never the key itself. No error message quotes the value. */
-export const configuredKeySchema = z
+const configuredKeySchema = z
   .strictObject({
     name: keyNameSchema,
     key: hashedKeySchema,

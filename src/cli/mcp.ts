@@ -18,7 +18,7 @@ import { explainError, runCommand, type Terminal, terminalLog } from './terminal
 import { requireUserName } from './user-name.ts';
 
 /** What `omp-gateway mcp --help` prints: at most 80 columns wide, ends with a newline. */
-export const MCP_USAGE = `Usage: omp-gateway mcp [--url URL] [--user USER] [options]
+const MCP_USAGE = `Usage: omp-gateway mcp [--url URL] [--user USER] [options]
 
 Serves the memories of one user as tools of an agent: the Model Context Protocol
 over standard input and output, for clients that start their servers. With a

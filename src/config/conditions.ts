@@ -2,7 +2,7 @@ import type { Input } from './mistakes.ts';
 import { SETTINGS, type Setting, settingFor } from './schema-reader.ts';
 
 /** The value of a choice such as `provider`; undefined: a mistake hides it. */
-export function choiceOf(key: string, inputs: ReadonlyMap<string, Input>): unknown {
+function choiceOf(key: string, inputs: ReadonlyMap<string, Input>): unknown {
   const each = inputs.get(key);
   if (each !== undefined && each.value === undefined) return;
   return settingFor(key)?.schema.safeParse(each?.value).data;

@@ -68,7 +68,7 @@ function readStore([name, node]: [string, unknown], where: string, reading: Read
 export const ROOT = 'root';
 
 /** The configuration of one store alone. Throws if there is none of that name. */
-export function configOfStore(config: Config, name: string): Config {
+function configOfStore(config: Config, name: string): Config {
   // The rules of retention are in the scopes of all stores together.
   if (name === ROOT) return { ...config, retention: [], stores: [] };
   const store = config.stores.find((each) => each.name === name);
@@ -84,7 +84,7 @@ const KEYS = new Map(SETTINGS.flatMap(({ env, key }) => (STORE_SETTINGS.has(key)
 export const withKeys = (message: string): string => message.replace(/\w+/g, (word) => KEYS.get(word) ?? word);
 
 /** A message about a store, with its name unless it is the root store. */
-export const inStore = (name: string, message: string): string =>
+const inStore = (name: string, message: string): string =>
   name === ROOT ? message : `stores.${name}: ${withKeys(message)}`;
 
 /** The error about a store, with its name. */

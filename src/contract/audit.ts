@@ -14,7 +14,6 @@ export const AUDIT_ACTIONS = [
   'versions',
   'restore',
   'purge',
-  'map',
   'erase',
   'rollback',
   'person_file',

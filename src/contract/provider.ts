@@ -49,13 +49,6 @@ export interface ListQuery extends Visible, Times {
   readonly max_bytes: number;
 }
 
-/** Asks for the vectors of a user's records. */
-export interface VectorsQuery extends Visible {
-  readonly user_id: string;
-  /** Ids of records that the gateway has read just before, at most 500. */
-  readonly ids: readonly string[];
-}
-
 /**
  * Asks for the memories next to others in their conversations. A conversation is all of one user with the same `source.app`,
  * `source.ref` and `scope`, in the order of `created_at`, then `id`. Since they have one scope, `within` and `outside` decide it for all.
@@ -250,8 +243,6 @@ export interface Provider {
    * however many memories a conversation, and a user, has. Absent: `context` ranks each memory by itself.
    */
   neighbours?(query: NeighboursQuery, call: Call): Promise<Memory[]>;
-  /** The stored vectors, by id; without records that have none. */
-  vectorsOf?(query: VectorsQuery, call: Call): Promise<ReadonlyMap<string, Float32Array>>;
   /** Users in a fixed order, which may differ between providers. */
   users?(query: UserListQuery, call: Call): Promise<UserPart>;
   userStats?(query: StatsQuery, call: Call): Promise<UserStats>;

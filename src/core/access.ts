@@ -190,7 +190,7 @@ export function recordFacts(facts: AuditFacts, memory: Memory): Memory {
   return memory;
 }
 
-export const notFound = () => new OmpError('not_found', 'no memory has this id');
+const notFound = () => new OmpError('not_found', 'no memory has this id');
 export const denied = () => new OmpError('scope_denied', 'the key lacks the permission for this user or scope');
 
 /** The result of a read, with the number of its records and their size (`recordBytes`). */

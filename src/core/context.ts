@@ -20,7 +20,7 @@ import { ageFactor, weighted } from './said.ts';
 export const TOKEN_ENCODING = 'o200k_base';
 
 /** The memory of a line. */
-export interface Citation {
+interface Citation {
   readonly memory_id: string;
   readonly score: number;
   /** Ids of other memories with the same text. */

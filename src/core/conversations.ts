@@ -18,7 +18,7 @@ export const NEIGHBOUR_WEIGHT = 0.3;
 /** Weight of the mean of the `STRONGEST` best scores of its conversation. */
 export const CONVERSATION_WEIGHT = 1.2;
 /** Hits whose neighbours are read. */
-export const ANCHORS = 30;
+const ANCHORS = 30;
 const STRONGEST = 2;
 
 /** How the memories of a store belong to conversations. */
@@ -30,7 +30,7 @@ export interface Conversations {
 }
 
 /** Why a memory stands where it does: those of conversations are ordered by `search` + `weights` · the other two. */
-export interface Reasons {
+interface Reasons {
   /** The score of its search; null: no search found it, a neighbour brought it in. */
   readonly search: number | null;
   /** The better score of its two neighbours, and the mean of the best of its conversation; null: it is in none. */

@@ -40,7 +40,7 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  * page is full or the records end.
  */
 export function emulateScopes(inner: Provider): Provider {
-  const { capabilities, add, batch, update, delete: remove, list, search, vectorsOf } = inner;
+  const { capabilities, add, batch, update, delete: remove, list, search } = inner;
   const { export: exportPart, import: importMemories, users, versions } = inner;
   const listScoped = list && listWith(list, capabilities.max_list_scan);
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
@@ -77,8 +77,6 @@ export function emulateScopes(inner: Provider): Provider {
     search: search && searchWith(search, capabilities.max_search_results),
     // To the store, memories of different scopes are one conversation: one outside the allowed scopes would hide the next.
     neighbours: undefined,
-    // The gateway has read their records within the allowed scopes.
-    vectorsOf: vectorsOf && ((query, call) => vectorsOf(inAnyScope(query), call)),
     users: users && list && usersWith(users, listWith(list, null)),
     // The backend would count stored tags, and over all scopes.
     userStats: undefined,
@@ -347,7 +345,7 @@ export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
  * them.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, update, delete: remove, list, search, neighbours, vectorsOf, users } = inner;
+  const { name, add, batch, update, delete: remove, list, search, neighbours, users } = inner;
   const { userStats, versions } = inner;
   const rejectScope = (scope: string | null | undefined) => {
     if (scope != null) {
@@ -394,8 +392,6 @@ export function rejectScopes(inner: Provider): Provider {
         return isOutside(query) ? [] : search(inAnyScope(query), call);
       }),
     neighbours: neighbours && (async (query, call) => (isOutside(query) ? [] : neighbours(inAnyScope(query), call))),
-    vectorsOf:
-      vectorsOf && (async (query, call) => (isOutside(query) ? new Map() : vectorsOf(inAnyScope(query), call))),
     users:
       users &&
       (async (query, call) => (isOutside(query) ? { items: [], next: undefined } : users(inAnyScope(query), call))),

@@ -17,7 +17,7 @@ export interface StoreErasure {
 }
 
 /** Kinds that an erase leaves: they hold no texts. */
-export const KEPT = ['audit_entries', 'large_user_notes'] as const satisfies (keyof Holdings)[];
+const KEPT = ['audit_entries', 'large_user_notes'] as const satisfies (keyof Holdings)[];
 
 /** Memories that a reading back by list counts at most. */
 const LISTED = 100;

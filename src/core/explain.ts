@@ -3,7 +3,11 @@ import { matchedTerms, roundScore } from '#ranking';
 import type { MarkedHit } from './current.ts';
 import type { Store } from './with-embedder.ts';
 
-/** Why a memory was found (Decision 39): `score = weights.vector · cosine + weights.keyword · coverage`. Null: has no weight. */
+/**
+ * Why a memory was found (Decision 39): `score = weights.vector · cosine + weights.keyword · coverage`. Null: has no weight.
+ *
+ * @public The declarations of the package name it.
+ */
 export interface Explanation {
   readonly cosine: number | null;
   readonly coverage: number | null;

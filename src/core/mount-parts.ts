@@ -84,7 +84,7 @@ function meet(a: Within, b: Within): boolean {
 }
 
 /** What the members of a store are called in messages. */
-const VERB_OF: Partial<Record<keyof Store, string>> = { userStats: 'stats', vectorsOf: 'map', freezing: 'freeze' };
+const VERB_OF: Partial<Record<keyof Store, string>> = { userStats: 'stats', freezing: 'freeze' };
 
 export function lacking({ name, store }: Part, member: keyof Store): OmpError {
   const verb = VERB_OF[member] ?? member;

@@ -19,7 +19,6 @@ import {
   type UserSummary,
   type UserUsage,
   type Vector,
-  type VectorsQuery,
 } from '#contract';
 import { roundScore } from '#ranking';
 import { upToBytes } from '#toolbox';
@@ -372,29 +371,4 @@ export async function exportParts(
     call.leaveOut('x-without', part.name);
     return { items: [], next: nextPlace(asked, at, undefined) };
   }
-}
-
-/**
- * Vectors of different models cannot be compared: those of the first store count, and of the others that have the same model.
- */
-export async function vectorsOfParts(
-  parts: readonly Part[],
-  partOf: PartOfId,
-  query: VectorsQuery,
-  call: Call,
-): Promise<ReadonlyMap<string, Float32Array>> {
-  const able = partsWith(parts, 'vectorsOf', query, call);
-  const model = (part: Part) => JSON.stringify(part.store.embedding);
-  const comparable = able.filter(
-    (part) => part.store.embedding !== undefined && model(part) === model(able[0] as Part),
-  );
-  const asked = able.flatMap((part) => {
-    const ids = query.ids.filter((id) => partOf(id).index === part.index);
-    if (ids.length === 0) return [];
-    if (comparable.includes(part)) return [{ ...part, store: part.store, ids }];
-    call.leaveOut('x-without', part.name);
-    return [];
-  });
-  const all = await askAll(asked, call, ({ store, ids }, own) => store.vectorsOf({ ...query, ids }, own));
-  return new Map(all.flatMap(({ result }) => [...result]));
 }

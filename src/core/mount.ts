@@ -50,7 +50,7 @@ const shownId = (id: string, prefix: string): string => {
 };
 
 /** The prefix of a search below a scope, in the store's own names. `undefined`: all scopes; null: no record can match. */
-export function prefixBelow(prefix: string | undefined, mount: string): string | undefined | null {
+function prefixBelow(prefix: string | undefined, mount: string): string | undefined | null {
   if (prefix === undefined || mount.startsWith(prefix)) return undefined;
   const top = `${mount}/`;
   return prefix.startsWith(top) ? prefix.slice(top.length) : null;
@@ -107,7 +107,7 @@ const asTheyAre = (inner: Store) => ({
 /** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
 export function atMount(inner: Store, { name, mount }: Place): Store {
   const prefix = idPrefix(name);
-  const { add, batch, update, delete: remove, list, search, vectorsOf, users, userStats, erase } = inner;
+  const { add, batch, update, delete: remove, list, search, users, userStats, erase } = inner;
   const { export: exportPart, import: importMemories, neighbours, versions } = inner;
   const writtenIn = versions?.writtenIn;
   const hasScopes = inner.capabilities.scopes !== 'none';
@@ -176,12 +176,6 @@ export function atMount(inner: Store, { name, mount }: Place): Store {
     neighbours:
       neighbours &&
       (async (query, call) => (await neighbours({ ...visible(query), ids: query.ids.map(ownId) }, call)).map(toShown)),
-    vectorsOf:
-      vectorsOf &&
-      (async (query, call) => {
-        const vectors = await vectorsOf({ ...visible(query), ids: query.ids.map(ownId) }, call);
-        return new Map([...vectors].map(([id, vector]) => [prefix + id, vector]));
-      }),
     users: users && ((query, call) => users(visible(query), call)),
     userStats:
       userStats &&
@@ -258,7 +252,7 @@ export function hiding(root: Store, outside: readonly string[]): Store {
     if (!row || isShown(row)) return row;
     throw providerError(root.name, 'the backend returned records that do not match the query');
   };
-  const { update, delete: remove, list, search, neighbours, vectorsOf, users, userStats, versions } = root;
+  const { update, delete: remove, list, search, neighbours, users, userStats, versions } = root;
   const { export: exportPart } = root;
   const hide = <Query extends Visible>(query: Query): Query => ({ ...query, outside });
   return {
@@ -277,7 +271,6 @@ export function hiding(root: Store, outside: readonly string[]): Store {
       },
     }),
     ...(neighbours && { neighbours: async (query, call) => (await neighbours(hide(query), call)).map(checked) }),
-    ...(vectorsOf && { vectorsOf: (query, call) => vectorsOf(hide(query), call) }),
     ...(users && { users: (query, call) => users(hide(query), call) }),
     ...(userStats && {
       async userStats(query, call) {

@@ -2,16 +2,7 @@ import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
 import { idPrefix, type StoreMembers } from './mount.ts';
 import { callOf, type Part, partsOf, withMember } from './mount-parts.ts';
-import {
-  exportParts,
-  fullest,
-  listParts,
-  listUsers,
-  neighboursInParts,
-  searchParts,
-  sumStats,
-  vectorsOfParts,
-} from './mount-reads.ts';
+import { exportParts, fullest, listParts, listUsers, neighboursInParts, searchParts, sumStats } from './mount-reads.ts';
 import { createWrites, freezingOf } from './mount-writes.ts';
 import { ask } from './optional-stores.ts';
 import type { MountedStore, Store, StorePart } from './with-embedder.ts';
@@ -98,7 +89,6 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
     list: ifAny('list', (query, call) => listParts(parts, ofId, query, call)),
     search: ifAny('search', (query, call) => searchParts(parts, query, call)),
     neighbours: ifAny('neighbours', (query, call) => neighboursInParts(parts, ofId, query, call)),
-    vectorsOf: ifAny('vectorsOf', (query, call) => vectorsOfParts(parts, ofId, query, call)),
     users: ifAny('users', (query, call) => listUsers(parts, query, call)),
     userStats: ifAny('userStats', (query, call) => sumStats(parts, query, call)),
     userUsage: ifAny('userUsage', (request, call) => fullest(parts, request, call)),

@@ -54,7 +54,7 @@ export interface RetentionPlace {
   readonly after?: string | undefined;
 }
 
-export interface RetentionStep {
+interface RetentionStep {
   /** Memories that were looked at. */
   readonly looked: number;
   /** What was deleted, or would be. */

@@ -43,7 +43,7 @@ export function naming<Thrown>(dependency: string, error: Thrown, kind = depende
 }
 
 /** The outcome of a request. */
-export interface RequestOutcome {
+interface RequestOutcome {
   readonly method: string;
   /** The route template, never the path. */
   readonly route: string;

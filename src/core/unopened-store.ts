@@ -45,7 +45,6 @@ export function unopenedStore(name: string): Store {
     list: fail,
     search: fail,
     neighbours: fail,
-    vectorsOf: fail,
     users: fail,
     userStats: fail,
     userUsage: fail,

@@ -3,7 +3,7 @@ import { globMatcher } from '#toolbox';
 import type { Principal } from './grants.ts';
 
 /** Limits for some users, by a glob of their ids, or for what a key adds, by a glob of its name. What it leaves out stays as it is. */
-export interface UserLimitOverride extends Partial<UserLimits> {
+interface UserLimitOverride extends Partial<UserLimits> {
   readonly users?: string | undefined;
   readonly keys?: string | undefined;
 }

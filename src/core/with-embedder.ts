@@ -84,7 +84,7 @@ export interface StorePart {
 }
 
 /** The stores of a gateway that has several, for what concerns one of them. */
-export interface Mounts {
+interface Mounts {
   /** The root store and the others, in their fixed order. */
   readonly parts: readonly StorePart[];
   readonly root: Store;

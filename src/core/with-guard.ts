@@ -51,7 +51,6 @@ const METHODS: Methods<Provider, NoMethods> = {
   list: reading('list'),
   search: reading('search'),
   neighbours: reading('neighbours'),
-  vectorsOf: reading('vectors'),
   users: reading('users'),
   userStats: reading('stats'),
   userUsage: reading('user_usage'),

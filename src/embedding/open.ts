@@ -5,7 +5,7 @@ import { DIMENSIONS } from './local-encoder.ts';
 import type { OpenAiOptions } from './openai.ts';
 import { withBatching, withQueryCache } from './with-batching.ts';
 
-export interface LocalOptions {
+interface LocalOptions {
   readonly kind: 'local';
   /** Queries whose vectors are cached; 0: none. */
   readonly cache_size: number;

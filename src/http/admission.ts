@@ -160,7 +160,7 @@ const wayOf = (path: string) =>
  * invalid one. Without such a scheme, `X-API-Key`: proxies use either header for their own purposes, and clients send only
  * one credential.
  */
-export function credentialOf(c: Context<Env>): string | undefined {
+function credentialOf(c: Context<Env>): string | undefined {
   const scheme = c.req.path.startsWith('/compat/') ? MEM0_SCHEME : SCHEME;
   const bearer = scheme.exec(c.req.header('authorization') ?? '');
   return bearer ? (bearer[1] ?? '') : c.req.header('x-api-key');
@@ -228,7 +228,7 @@ export function limitRequests(
 }
 
 /** A limit of the gateway, not of the provider: the error names no provider. */
-export const rateLimited = (reason: string, seconds: number): OmpError =>
+const rateLimited = (reason: string, seconds: number): OmpError =>
   new OmpError('rate_limited', `${reason}; retry in ${seconds} s`, { retryAfter: seconds });
 
 /** Default limit for the bytes of all responses that clients have not read yet. */

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
 import { ERROR_TYPES, type ErrorCode, OmpError } from '#contract';
 import { naming } from '../core/telemetry.ts';
-import { etagOf } from '../verbs/memory.ts';
+import { etagOf } from '../verbs/wire-memory.ts';
 import { COMMON_HEADERS, type Env } from './request.ts';
 
 /** The status of each error code (SPEC, Errors). */

@@ -32,7 +32,7 @@ export interface Listener {
   close(options?: CloseOptions): Promise<void>;
 }
 
-export interface CloseOptions {
+interface CloseOptions {
   /** Deadline of running requests, in milliseconds. */
   readonly graceMs?: number;
   /** How long an idle connection may still be used for a request, in milliseconds. */

@@ -6,8 +6,8 @@ import { jsonBytes, mem0Prefix, mem0Scope } from '#toolbox';
 import { isStorable, parse, upToMany } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
-import { batchTooLarge, type WireMemory } from '../verbs/memory.ts';
 import type { WireVersion } from '../verbs/versions.ts';
+import { batchTooLarge, type WireMemory } from '../verbs/wire-memory.ts';
 import { toEnvelope } from './error-envelope.ts';
 import {
   countOf,

@@ -47,7 +47,7 @@ export const COMMON_HEADERS = { 'cache-control': 'no-store' } as const;
 const HEADERS = Object.entries(COMMON_HEADERS);
 
 /** Frequent requests of load balancers and monitoring. They are not traced, and logged at debug level. */
-export const PROBES: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/metrics']);
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/metrics']);
 
 export const newRequestId = (): string => crypto.randomUUID();
 
@@ -252,7 +252,7 @@ const IGNORED_NAME = /^[\w.-]{1,64}$/;
 const CONSISTENCY_TOKEN = 'X-Consistency-Token';
 
 /** The header of a response that may lack a write that the token of the request names. */
-export const CONSISTENCY = 'X-Consistency';
+const CONSISTENCY = 'X-Consistency';
 
 /** Maximum characters of a token. The gateway never issues longer ones. */
 const MAX_TOKEN_LENGTH = 1_024;

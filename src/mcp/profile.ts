@@ -1,6 +1,6 @@
 import { backgroundCall } from '#contract';
 import { toContext } from '../core/context.ts';
-import { list } from '../verbs/memories.ts';
+import { list } from '../verbs/get-list-update-delete.ts';
 import type { UserMemories } from './tools.ts';
 
 /** How many of the newest memories are considered. */

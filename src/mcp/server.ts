@@ -46,7 +46,14 @@ export const createServer = (): McpServer =>
   new ServerOfOurs({ ...OURS, version: VERSION }, { instructions: INSTRUCTIONS, capabilities: UNCHANGING });
 
 /** Adds the tools, the prompt and the resource, for one caller, before the first request for one of them. */
-export function offer(server: McpServer, { tools, verbs, features }: McpServerOptions, caller: ToolCaller): McpServer {
+export function offer(server: McpServer, options: McpServerOptions, caller: ToolCaller): McpServer {
+  offerTools(server, options, caller);
+  if (options.verbs.includes('context')) registerPrompt(server, caller);
+  if (options.verbs.includes('list')) registerProfile(server, caller);
+  return server;
+}
+
+function offerTools(server: McpServer, { tools, verbs, features }: McpServerOptions, caller: ToolCaller): McpServer {
   for (const name of tools) {
     const { title, description: what, withVersions, verb, input, output, hints, run } = TOOLS[name];
     if (!verbs.includes(verb.name)) continue;
@@ -71,8 +78,6 @@ export function offer(server: McpServer, { tools, verbs, features }: McpServerOp
       },
     );
   }
-  if (verbs.includes('context')) registerPrompt(server, caller);
-  if (verbs.includes('list')) registerProfile(server, caller);
   return server;
 }
 
@@ -173,10 +178,18 @@ async function orProtocolError<Result>(caller: ToolCaller, work: () => Promise<R
   }
 }
 
-/** MCP over HTTP, without sessions: every request gets a server of its own (all revisions that the SDK speaks). */
+/**
+ * MCP over HTTP, without sessions: every request gets a server of its own (all revisions that the SDK speaks). A call of a tool gets
+ * one with this tool alone, since to make all of them takes a quarter of the time of a call.
+ */
 export function createHandler(options: McpServerOptions, onerror: (error: Error) => void) {
+  const serverFor = ({ message, caller }: Asked): McpServer => {
+    const called = ToolCall.safeParse(message).data?.params.name;
+    if (called === undefined) return offer(createServer(), options, caller);
+    return offerTools(createServer(), { ...options, tools: options.tools.filter((name) => name === called) }, caller);
+  };
   const handler = createMcpHandler(
-    ({ authInfo }) => offer(createServer(), options, authInfo?.extra?.caller as ToolCaller),
+    ({ authInfo }) => serverFor({ ...authInfo?.extra } as unknown as Asked),
     // Nothing here changes, so there is nothing to subscribe to.
     { maxSubscriptions: 0, keepAliveMs: 0, onerror },
   );
@@ -184,6 +197,14 @@ export function createHandler(options: McpServerOptions, onerror: (error: Error)
   return (request: Request, message: unknown, caller: ToolCaller): Promise<Response> =>
     handler.fetch(request, {
       parsedBody: message,
-      authInfo: { token: '', clientId: '', scopes: [], extra: { caller } },
+      authInfo: { token: '', clientId: '', scopes: [], extra: { message, caller } },
     });
 }
+
+/** What goes through the SDK with each request. */
+interface Asked {
+  readonly message: unknown;
+  readonly caller: ToolCaller;
+}
+
+const ToolCall = z.object({ method: z.literal('tools/call'), params: z.object({ name: z.string() }) });

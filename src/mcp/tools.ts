@@ -3,10 +3,10 @@ import { beginningOf, type Call, type LeftOut, OmpError, ORIGIN, UNTRUSTED } fro
 import type { Store } from '../core/with-embedder.ts';
 import { type AddedMemory, add, SIMILAR } from '../verbs/add.ts';
 import type { Session } from '../verbs/gate.ts';
-import { get, list, remove, update } from '../verbs/memories.ts';
-import type { WireMemory } from '../verbs/memory.ts';
+import { get, list, remove, update } from '../verbs/get-list-update-delete.ts';
 import { context, search } from '../verbs/search.ts';
 import type { Verb } from '../verbs/verb.ts';
+import type { WireMemory } from '../verbs/wire-memory.ts';
 import type { ToolName } from './names.ts';
 
 /** The verbs of the protocol for one user: what the tools of agents are made of. */
@@ -295,10 +295,10 @@ export const TOOLS: Readonly<Record<ToolName, Tool>> = {
 const urlOf = (id: string): string => `memory://${encodeURIComponent(id)}`;
 
 /** Limit for the memories of one answer, as JSON: about 5,000 tokens. */
-export const MAX_CHARACTERS = 20_000;
+const MAX_CHARACTERS = 20_000;
 
 /** A memory as an agent sees it: without empty fields, and without those that say nothing to it. */
-export interface MemoryView {
+interface MemoryView {
   readonly id: string;
   readonly content: string;
   /** The content is cut, and other fields but the mark of untrusted keys are left out. */
@@ -310,7 +310,7 @@ const HIDDEN: ReadonlySet<string> = new Set(['user_id', 'embedding_model', 'stat
 const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0);
 
 /** A memory within `limit` characters of JSON. A larger one keeps the beginning of its content. */
-export function present(memory: WireMemory, limit = MAX_CHARACTERS): MemoryView {
+function present(memory: WireMemory, limit = MAX_CHARACTERS): MemoryView {
   const fields = Object.entries(memory).filter(([name, value]) => !HIDDEN.has(name) && !isEmpty(value));
   const whole = Object.fromEntries(fields) as unknown as MemoryView;
   if (sizeOf(whole) <= limit) return whole;
@@ -327,7 +327,7 @@ const presentAll = (memories: readonly WireMemory[]): MemoryView[] =>
   memories.map((memory) => present(memory, Math.floor(MAX_CHARACTERS / memories.length)));
 
 /** The first words of a memory, on one line. */
-export const titleOf = ({ content }: WireMemory): string =>
+const titleOf = ({ content }: WireMemory): string =>
   beginningOf(content.slice(0, 200).replaceAll(/\s+/gu, ' ').trim(), 80);
 
 const sizeOf = (value: object): number => JSON.stringify(value).length;

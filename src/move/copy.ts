@@ -167,7 +167,7 @@ const MAX_MEMORIES = 100;
 const MINUTE_MS = 60_000;
 
 /** Both in milliseconds. `sleep` rejects when the signal aborts. */
-export interface Clock {
+interface Clock {
   now(): number;
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
@@ -188,7 +188,7 @@ export interface Pace {
  * Requests at even distances, from the first one on: in no minute they hold more than so many memories together. A request that
  * comes late is not made up for. Undefined: no limit.
  */
-export function createPace(perMinute: number | undefined, signal: AbortSignal, { now, sleep }: Clock = CLOCK): Pace {
+function createPace(perMinute: number | undefined, signal: AbortSignal, { now, sleep }: Clock = CLOCK): Pace {
   if (perMinute === undefined) return { chunk: MAX_MEMORIES, turn: async () => {} };
   const chunk = Math.min(MAX_MEMORIES, Math.ceil(perMinute / 60));
   const distance = MINUTE_MS / Math.max(1, Math.floor(perMinute / chunk));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
  */
 
 export type Json = Readonly<Record<string, unknown>>;
-export type Role = 'user' | 'assistant';
+type Role = 'user' | 'assistant';
 
 /** What a person wrote, or the last text of the assistant in a turn. */
 export interface Said {

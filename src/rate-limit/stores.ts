@@ -18,7 +18,7 @@ export interface CounterStore {
 }
 
 /** A counter is used for two minutes; the clocks of replicas may differ by one. */
-export const LIFETIME_MS = 180_000;
+const LIFETIME_MS = 180_000;
 
 /**
  * Options of every limiter of rate-limiter-flexible. Only its counters are used, because it has fixed windows only; the

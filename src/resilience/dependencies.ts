@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleWhen } from 'cockatiel';
 import { backgroundCall, type Call, type Log, OmpError } from '#contract';
 import type { BreakerState, Operation, Protection, Telemetry } from '../core/telemetry.ts';
 
@@ -70,66 +69,74 @@ const PAUSE_MS = 100;
 
 export function createDependency(options: DependencyOptions): Dependency {
   const { name, probe, log, retries, breaker_failures, probe_ms } = options;
+  const counts = failures();
+  let state: BreakerState = 'closed';
+  let failed = 0;
   let timer: NodeJS.Timeout | undefined;
-  let openedAt: number | undefined;
   let closed = false;
 
-  const breaker = circuitBreaker(handleWhen(failures()), {
-    breaker: new ConsecutiveBreaker(breaker_failures),
-    // Probes alone close the breaker and have their own timer, so a clock that is set back does not matter.
-    halfOpenAfter: Number.NEGATIVE_INFINITY,
-  });
-  const isClosed = () => breaker.state === CircuitState.Closed;
   let probing: Promise<void> | undefined;
   /** A call got no answer in time, which may be the fault of what it asked for: it counts as the probe ends. One probe runs for all. */
   const suspect = () => {
-    if (closed || !isClosed()) return;
+    if (closed || state !== 'closed') return;
     probing ??= withDeadline(probe).finally(() => {
       probing = undefined;
     });
-    const outcome = probing;
-    void breaker.execute(() => outcome).catch(() => {});
+    probing.then(
+      () => {
+        failed = 0;
+      },
+      (error: unknown) => count(error),
+    );
+  };
+  const count = (error: unknown) => {
+    if (++failed >= breaker_failures) open(error);
   };
   const requireClosed = () => {
-    if (!isClosed()) throw breakerOpenError(name);
+    if (state !== 'closed') throw breakerOpenError(name);
   };
-  // The breaker calls this for every failed probe too.
-  breaker.onBreak((reason) => {
-    if (openedAt !== undefined) return;
-    openedAt = performance.now();
-    const err = 'error' in reason ? reason.error : undefined;
+  const open = (err: unknown) => {
+    if (state !== 'closed') return;
+    state = 'open';
     log.warn({ dependency: name, err }, `${name} does not answer; its circuit breaker is open`);
-    probeLater();
-  });
-  breaker.onReset(() => {
-    const seconds = Math.round(performance.now() - (openedAt ?? 0)) / 1_000;
-    openedAt = undefined;
-    log.info({ dependency: name, seconds }, `${name} answers again`);
-  });
-  const probeLater = () => {
-    if (!closed) timer = setTimeout(() => void probeOnce(), probe_ms).unref();
+    probeUntilItAnswers(performance.now());
   };
-  /** A successful probe closes the breaker. */
-  const probeOnce = async () => {
-    await breaker.execute(() => withDeadline(probe)).catch(() => {});
-    if (!isClosed()) probeLater();
+  /** Probes alone close the breaker. They have their own timer, so a clock that is set back does not matter. */
+  const probeUntilItAnswers = (openedAt: number) => {
+    if (closed) return;
+    const probeOnce = async () => {
+      state = 'half-open';
+      try {
+        await withDeadline(probe);
+      } catch {
+        state = 'open';
+        return probeUntilItAnswers(openedAt);
+      }
+      state = 'closed';
+      failed = 0;
+      const seconds = Math.round(performance.now() - openedAt) / 1_000;
+      log.info({ dependency: name, seconds }, `${name} answers again`);
+    };
+    timer = setTimeout(() => void probeOnce(), probe_ms).unref();
   };
 
   return {
     name,
     get state() {
-      if (isClosed()) return 'closed';
-      return breaker.state === CircuitState.HalfOpen ? 'half-open' : 'open';
+      return state;
     },
     async run(operation, call, work) {
       for (let attempt = 1; ; attempt++) {
         // Requests never serve as probes.
         requireClosed();
         try {
-          return await breaker.execute(work);
+          const result = await work();
+          failed = 0;
+          return result;
         } catch (error) {
           if (saysDown(error) === 'suspected') suspect();
-          if (attempt > retries || !mayRepeat(error, operation) || !isClosed()) throw error;
+          if (counts(error)) count(error);
+          if (attempt > retries || !mayRepeat(error, operation) || state !== 'closed') throw error;
         }
         await sleep(retryPause(attempt), undefined, { signal: call.signal }).catch(() => {});
         call.throwIfAborted();
@@ -147,12 +154,11 @@ export function createDependency(options: DependencyOptions): Dependency {
  * Whether an error counts towards the circuit breaker. Errors with the same cause count once: a lost connection fails all
  * calls on it.
  */
-function failures(): (error: Error) => boolean {
+function failures(): (error: unknown) => boolean {
   let last: unknown;
   return (error) => {
-    if (error instanceof ProbeFailed) return true;
     if (saysDown(error) !== true) return false;
-    const cause = error.cause ?? error;
+    const cause = (error as Error).cause ?? error;
     const another = cause !== last;
     last = cause;
     return another;
@@ -179,16 +185,12 @@ const breakerOpenError = (provider: string): OmpError =>
 /** Deadline of a probe, in milliseconds. */
 const PROBE_DEADLINE_MS = 2_000;
 
-/** A probe failed, for any reason. */
-class ProbeFailed extends Error {}
-
-/** Rejects with `ProbeFailed` unless the probe succeeds in time, even if it ignores its signal. What takes no changes answers reads. */
+/** Rejects unless the probe succeeds in time, even if it ignores its signal. What takes no changes answers reads. */
 async function withDeadline(probe: (call: Call) => Promise<unknown>): Promise<void> {
   const call = backgroundCall('probe', AbortSignal.timeout(PROBE_DEADLINE_MS));
   try {
     await call.unlessAborted(probe(call));
-  } catch (cause) {
-    if (cause instanceof OmpError && cause.frozen) return;
-    throw new ProbeFailed('the probe failed', { cause });
+  } catch (error) {
+    if (!(error instanceof OmpError && error.frozen)) throw error;
   }
 }

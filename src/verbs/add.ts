@@ -6,7 +6,9 @@ import { currentHits } from '../core/current.ts';
 import type { RequestKey } from '../core/idempotency.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { ErrorFields, readIdempotencyKey, score, trueOrFalse, upToMany } from './fields.ts';
-import { withTrust, writtenOf } from './memories.ts';
+import { withTrust, writtenOf } from './get-list-update-delete.ts';
+import { canSearch, searchAllowed } from './search.ts';
+import { verb } from './verb.ts';
 import {
   CreateBody,
   MemoryFields,
@@ -16,9 +18,7 @@ import {
   readNewMemory,
   toWire,
   type WireMemory,
-} from './memory.ts';
-import { canSearch, searchAllowed } from './search.ts';
-import { verb } from './verb.ts';
+} from './wire-memory.ts';
 
 const mayAdd = (access: Access, { user_id, scope }: NewMemory): boolean =>
   access.mayAccess(user_id) && access.admitsWrite(scope);

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { AUDIT_ACTIONS, ERROR_CODES, type StoredEntry } from '#contract';
 import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
 import { cursor, next_cursor, queryDate, sourceText, time, userId, wholeNumber } from './fields.ts';
-import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
+import { memoryExample, withoutUndefined } from './wire-memory.ts';
 
 /** Usual size of an audit entry. */
 const ENTRY_BYTES = 300;

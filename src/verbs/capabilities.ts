@@ -184,7 +184,6 @@ export const capabilityExample = {
     neighbours: true,
     users: true,
     stats: true,
-    map: true,
     erase: true,
     rollback: true,
     person_file: true,

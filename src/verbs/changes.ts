@@ -5,11 +5,11 @@ import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { scopeGlob, short, time, userId, wholeNumber } from './fields.ts';
-import { MemoryFields, memoryExample, toWire } from './memory.ts';
 import { verb } from './verb.ts';
+import { MemoryFields, memoryExample, toWire } from './wire-memory.ts';
 
 /** The longest wait of a request, in seconds. */
-export const MAX_WAIT = 60;
+const MAX_WAIT = 60;
 /** Parts without a match that one request reads, so that it ends in time. */
 const MAX_PARTS = 20;
 /** Memories that are read at once. */
@@ -20,7 +20,7 @@ const CHANGE_BYTES = 300;
 /** A position on Citus names each node. */
 const position = short(4_096).optional();
 
-export const ChangesInput = z.object({
+const ChangesInput = z.object({
   after: position.meta({
     description:
       '`next_cursor` of the previous answer; `now`: only what changes from now on. Default: from the beginning.',

@@ -32,8 +32,8 @@ import {
   wholeNumber,
   wholeVersion,
 } from './fields.ts';
-import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, readStated, toWire } from './memory.ts';
 import { verb } from './verb.ts';
+import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, readStated, toWire } from './wire-memory.ts';
 
 /*
  * Memories with their ids and times, out of a store and into it (Decision 43).

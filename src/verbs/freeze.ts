@@ -3,8 +3,8 @@ import type { Call } from '#contract';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { time } from './fields.ts';
-import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
+import { memoryExample } from './wire-memory.ts';
 
 /*
  * Freezing the store, so that it can be moved (Decision 53).

@@ -4,9 +4,8 @@ import { changes } from './changes.ts';
 import { embeddingUsage } from './embedding-usage.ts';
 import { exportMemories, importMemories } from './export.ts';
 import { freeze, getFreeze, unfreeze } from './freeze.ts';
+import { get, list, remove, update } from './get-list-update-delete.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
-import { map } from './map.ts';
-import { get, list, remove, update } from './memories.ts';
 import { personFile } from './person.ts';
 import { retention } from './retention.ts';
 import { rollback } from './rollback.ts';
@@ -39,7 +38,6 @@ export const VERB_TABLE = {
   person_file: personFile,
   export: exportMemories,
   import: importMemories,
-  map,
   list_keys: listKeys,
   create_key: createKey,
   revoke_key: revokeKey,

@@ -7,8 +7,8 @@ import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import { callerOf } from '../core/demands.ts';
 import { cursor, isStorable, LIMITS, next_cursor, optional, strings, time, upToMany, wholeNumber } from './fields.ts';
-import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
+import { memoryExample } from './wire-memory.ts';
 
 /*
  * API keys over HTTP (Decision 41). They belong to the gateway, not to a memory: users and scopes of the caller do not matter.

@@ -14,8 +14,8 @@ import { inTime } from '../core/optional-stores.ts';
 import type { StorePart, StoreReads } from '../core/with-embedder.ts';
 import { entryToWire } from './audit.ts';
 import { userId } from './fields.ts';
-import { toWire } from './memory.ts';
 import { type FileAnswer, verb } from './verb.ts';
+import { toWire } from './wire-memory.ts';
 
 /*
  * All that is stored of a user, as a file that a person can read (Decision 61).

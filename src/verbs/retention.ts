@@ -6,8 +6,8 @@ import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.t
 import { partsIn } from '../core/mounts.ts';
 import { canRetain, PAGE, type RetentionPlace } from '../core/retention.ts';
 import { count, cursor, leftOut, next_cursor } from './fields.ts';
-import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
+import { memoryExample } from './wire-memory.ts';
 
 /*
  * Retention as a request: what the rules of the configuration delete now, or would (Decision 60).

@@ -7,9 +7,9 @@ import { partsIn } from '../core/mounts.ts';
 import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from '../core/rollback.ts';
 import type { Store, StorePart, StoreReads } from '../core/with-embedder.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from './fields.ts';
-import { MemoryFields, memoryExample, toWire, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
 import { restoringPatch } from './versions.ts';
+import { MemoryFields, memoryExample, toWire, withoutUndefined } from './wire-memory.ts';
 
 /*
  * Undoes what was written in a time, by a caller (Decision 56).
@@ -111,7 +111,7 @@ is true.`,
 });
 
 /** Without versions, the times of a memory tell whether it was changed. */
-export function canRollBack({ list, delete: remove, update, versions, capabilities }: StoreReads): boolean {
+function canRollBack({ list, delete: remove, update, versions, capabilities }: StoreReads): boolean {
   return remove !== undefined && (versions && update ? true : list !== undefined && capabilities.temporal);
 }
 

@@ -29,9 +29,9 @@ import {
   userIds,
   wholeNumber,
 } from './fields.ts';
-import { type CallerQuery, requireTimes, withTrust, writtenOf } from './memories.ts';
-import { MemoryFields, memoryExample, toWire, withoutUndefined } from './memory.ts';
+import { type CallerQuery, requireTimes, withTrust, writtenOf } from './get-list-update-delete.ts';
 import { verb } from './verb.ts';
+import { MemoryFields, memoryExample, toWire, withoutUndefined } from './wire-memory.ts';
 
 /** A search of one user or of several (Decision 40). */
 type UsersQuery = Omit<CallerQuery<TextQuery>, 'user_id' | 'vector'> &

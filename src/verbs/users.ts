@@ -5,8 +5,8 @@ import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
 import { isEmpty, READ_BACKS, type StoreErasure } from '../core/erasure.ts';
 import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
-import { memoryExample, withoutUndefined } from './memory.ts';
 import { verb } from './verb.ts';
+import { memoryExample, withoutUndefined } from './wire-memory.ts';
 
 const last_write = time('Time of the last change of a memory that is still there.');
 

@@ -68,7 +68,7 @@ export interface Verb<
 }
 
 /** The JSON body of a request. */
-export interface Body {
+interface Body {
   /** The input field that holds the body, and others come from the query string; undefined: the body is the input. */
   readonly field?: string;
   /** The schema in the OpenAPI document, if it is not the schema of the input. */
@@ -77,7 +77,7 @@ export interface Body {
 }
 
 /** The answer to a request. */
-export interface Success {
+interface Success {
   /** Default: 200. */
   readonly status?: 201 | 204;
   readonly description: string;

@@ -17,9 +17,9 @@ import {
   versionNumber,
   wholeNumber,
 } from './fields.ts';
-import { CHANGE_HEADERS, changeTarget, factsOfId, readChangeTarget } from './memories.ts';
-import { MemoryFields, memoryExample, memoryTarget, readTarget, toWire } from './memory.ts';
+import { CHANGE_HEADERS, changeTarget, factsOfId, readChangeTarget } from './get-list-update-delete.ts';
 import { verb } from './verb.ts';
+import { MemoryFields, memoryExample, memoryTarget, readTarget, toWire } from './wire-memory.ts';
 
 /*
  * Versions of memories, and undo (Decision 55). A caller sees a version if it may read the memory now, and the scope that it had then.

@@ -5,8 +5,8 @@ import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import type { Webhook, Webhooks, WebhookWithSecret } from '../core/webhooks.ts';
 import { isStorable, LIMITS, optional, scopeGlob, strings, time, upTo, upToMany } from './fields.ts';
-import { memoryExample } from './memory.ts';
 import { verb } from './verb.ts';
+import { memoryExample } from './wire-memory.ts';
 
 /*
  * Webhooks (Decision 52), for callers with the grant `admin:*`. They belong to the gateway, and may deliver changes of all users.

@@ -61,9 +61,9 @@ export const featuresOf = ({ subject }: Pick<Bench, 'subject'>) => {
   const { features, 'x-stores': stores = [] } = subject.capabilities as typeof subject.capabilities & {
     readonly 'x-stores'?: readonly Pick<WireCapabilities, 'features'>[];
   };
-  const { supports_audit: audited, stats: counted, map: mapped, erase: erases, rollback: rolls_back, etags } = features;
+  const { supports_audit: audited, stats: counted, erase: erases, rollback: rolls_back, etags } = features;
   const versioned = [{ features }, ...stores].every((one) => one.features.versions);
-  return { audited, counted, mapped, erases, rolls_back, etags, versioned };
+  return { audited, counted, erases, rolls_back, etags, versioned };
 };
 
 function countingEmbedder(): { embedder: Embedder; embedded: () => number } {

@@ -9,7 +9,6 @@ import type {
   WireErased,
   WireErrorCode,
   WireHit,
-  WireMap,
   WireMemory,
   WirePage,
   WireStats,
@@ -49,7 +48,7 @@ export const SCOPES = [
 ] as const;
 
 /** Three of the neighbours to move a record to: what `coding/*` covers, and one on either side. */
-export const DESTINATIONS = ['coding/x', 'coding', 'coding-secret/x'] as const;
+const DESTINATIONS = ['coding/x', 'coding', 'coding-secret/x'] as const;
 
 const GRANTED_GLOBS = ['*', 'coding/*', 'coding', 'coding*', '*/x'] as const;
 const ACTIONS = ['read', 'write', 'delete', '*'] as const;
@@ -85,10 +84,10 @@ export const BINDINGS: readonly (readonly User[] | null)[] = [null, ['ana'], ['b
 export const KEYS: readonly Key[] = GRANTS.flatMap((grants) => BINDINGS.map((users) => ({ grants, users })));
 
 /** Globs of lists; undefined: everything. */
-export const GLOBS = [undefined, '*', 'coding', 'coding/*', 'coding*', '*/x', 'codin?'] as const;
+const GLOBS = [undefined, '*', 'coding', 'coding/*', 'coding*', '*/x', 'codin?'] as const;
 
 /** Prefixes of searches. The gateway drops one trailing `*` (Decision 4). */
-export const PREFIXES = [undefined, '*', 'cod', 'coding', 'coding/', 'coding/*', 'CODING', 'z'] as const;
+const PREFIXES = [undefined, '*', 'cod', 'coding', 'coding/', 'coding/*', 'CODING', 'z'] as const;
 /** What a search for a prefix finds, as a glob. */
 export const prefixGlob = (prefix: string | undefined): string | undefined =>
   prefix === undefined ? undefined : `${prefix.replace(/\*$/, '')}*`;
@@ -147,17 +146,17 @@ export interface ReadCase extends Case {
 
 export const UNKNOWN_ID = 'mem_01HZZZZZZZZZZZZZZZZZZZZZZZ';
 /** `X-User-Id` of requests by id: not sent, or one of two. */
-export const ASSERTED = [undefined, 'ana', 'ben'] as const;
+const ASSERTED = [undefined, 'ana', 'ben'] as const;
 export const asserting = (user: string | undefined): Record<string, string> => (user ? { 'x-user-id': user } : {});
 
-export const describeTarget = (target: WireMemory | undefined): string =>
+const describeTarget = (target: WireMemory | undefined): string =>
   target ? `a record of ${target.user_id} in ${target.scope ?? 'no scope'}` : 'an unknown id';
 
-/** Get, list, map, search, context, audit, stats and users of everything. `counted`, `mapped`: whether the backend can. */
+/** Get, list, search, context, audit, stats and users of everything. `counted`: whether the backend can. */
 export function readCases(
   key: Key,
   world: World,
-  { audited, counted, mapped, versioned }: Readonly<Record<'audited' | 'counted' | 'mapped' | 'versioned', boolean>>,
+  { audited, counted, versioned }: Readonly<Record<'audited' | 'counted' | 'versioned', boolean>>,
 ): ReadCase[] {
   const seen = world.targets.filter((target) => sees(key, target)).reverse();
   const found = (user: string, glob: string | undefined) =>
@@ -169,7 +168,6 @@ export function readCases(
     ...(versioned ? versionsCases(key, world) : []),
     ...USERS.flatMap((user_id) => [
       ...listCases(key, user_id, found),
-      ...mapCases(key, user_id, found, mapped),
       ...searchCases(key, user_id, found),
       auditCase(key, user_id, found(user_id, undefined), audited),
       ...changesCases(key, [user_id], found, audited),
@@ -215,15 +213,6 @@ const listCases = (key: Key, user_id: string, found: Found): ReadCase[] =>
     code: refusalOfQuery(key, user_id, scope),
     read: (body) => body as WirePage,
     value: { items: found(user_id, scope), next_cursor: null },
-  }));
-
-const mapCases = (key: Key, user_id: string, found: Found, mapped: boolean): ReadCase[] =>
-  GLOBS.map((scope) => ({
-    name: `map of ${user_id}'s ${scope ?? 'everything'}`,
-    send: ({ ask }) => ask('/map', { user_id, scope }),
-    code: mapped ? refusalOfQuery(key, user_id, scope) : 'unsupported_capability',
-    read: (body) => (body as WireMap).items.map(({ id, text }) => ({ id, text })),
-    value: found(user_id, scope).map(({ id, content }) => ({ id, text: content })),
   }));
 
 const byId = (memories: readonly WireMemory[]): WireMemory[] =>

@@ -14,7 +14,7 @@ export interface Presented {
   readonly headers: Record<string, string>;
 }
 
-export interface Admitted extends Presented {
+interface Admitted extends Presented {
   readonly rights: Key;
 }
 

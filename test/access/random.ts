@@ -6,7 +6,7 @@ export const RUNS = Number(process.env.OMP_TEST_RUNS ?? 30);
 export const SEED = Number(process.env.OMP_TEST_SEED ?? 20_250_501);
 
 /** Whose records there are, by number; the names are made for each run. */
-export const PEOPLE = 3;
+const PEOPLE = 3;
 
 /** Users whose names a careless store would take for one another. */
 export const namesOf = (run: string): readonly string[] => [run, `${run}*`, `${run}é`];
@@ -22,7 +22,7 @@ const TAGS = ['t', 'T', 'omp:scope:a', 'omp:under:a'];
 const oneOf = <T>(values: readonly T[]) => fc.constantFrom(...values);
 /** Mostly the same one: what is spread over many has no neighbours. */
 const person = fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat({ max: PEOPLE - 1 }));
-export const scope = oneOf(SCOPES);
+const scope = oneOf(SCOPES);
 export const text = fc.array(oneOf(WORDS), { minLength: 1, maxLength: 4 }).map((words) => words.join(' '));
 const index = fc.nat({ max: 40 });
 
@@ -89,4 +89,4 @@ export const later: fc.Arbitrary<Later> = fc.record({
 
 export const tag = fc.option(oneOf(TAGS), { nil: undefined, freq: 1 });
 export const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
-export { index, person };
+export { person };

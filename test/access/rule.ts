@@ -21,7 +21,7 @@ export interface Owned {
 export type Refusal = 'scope_denied' | 'not_found';
 
 /** `*` is any run of characters, `/` included; `?` one character; the rest literal. */
-export function matches(glob: readonly string[], text: readonly string[]): boolean {
+function matches(glob: readonly string[], text: readonly string[]): boolean {
   const [wanted, ...rest] = glob;
   const [given, ...after] = text;
   if (wanted === undefined) return given === undefined;

@@ -52,7 +52,6 @@ const TYPES: Readonly<Record<string, readonly [request: string, response: string
     '{ results: ImportResult[] }',
   ],
   getStats: ['{ user_id: string }', 'Stats'],
-  getMap: ['MapQuery', 'MemoryMap'],
   listKeys: ['KeysQuery', 'Page<Key>'],
   createKey: ['NewKey', 'CreatedKey'],
   revokeKey: ['undefined', 'Key'],

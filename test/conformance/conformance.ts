@@ -17,7 +17,6 @@ import { idempotencySuite } from './idempotency.suite.ts';
 import { kitSuite } from './kit.suite.ts';
 import { limitsSuite } from './limits.suite.ts';
 import { listSuite } from './list.suite.ts';
-import { mapSuite } from './map.suite.ts';
 import { originsSuite } from './origins.suite.ts';
 import { personSuite } from './person.suite.ts';
 import { recordsSuite } from './records.suite.ts';
@@ -58,7 +57,6 @@ const SUITES = [
   personSuite,
   retentionSuite,
   transferSuite,
-  mapSuite,
   originsSuite,
   freezeSuite,
   idempotencySuite,

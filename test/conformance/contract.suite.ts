@@ -52,7 +52,6 @@ export const contractSuite = (subject: GetSubject) =>
       const ids = hidden.map(({ id }) => id);
       const near = { user_id, ids, max_bytes: 1e6, ...outside };
       if (raw.neighbours) expect(await raw.neighbours(near, call)).toEqual([]);
-      if (raw.vectorsOf) expect([...(await raw.vectorsOf(near, call)).keys()]).toEqual([]);
       const count = shown.length;
       if (raw.userStats) expect(await raw.userStats({ user_id, ...outside, limit: 9 }, call)).toMatchObject({ count });
       const users = { users: [user_id], ...outside, limit: 9 };

@@ -176,7 +176,7 @@ describe('bodies', () => {
     expect(await ignoredBy('PATCH', client.byId(id), { user_id, valid_from: null })).toBe('user_id, valid_from');
     expect(await ignoredBy('POST', '/context', { user_id, query: 'x', limit: 3 })).toBe('limit');
     const query = `user_id=${user_id}&top_k=1&filter=%7B%7D&top_k=2`;
-    for (const path of ['/memories', '/audit', '/users', '/stats', '/map', '/export']) {
+    for (const path of ['/memories', '/audit', '/users', '/stats', '/export']) {
       const parameters = path === '/users' ? 'top_k=1&filter=' : query;
       expect(await ignoredBy('GET', `${path}?${parameters}`), path).toBe('top_k, filter');
     }

@@ -21,7 +21,6 @@ const OWN = [
   'neighbours',
   'users',
   'stats',
-  'map',
   'erase',
   'rollback',
   'person_file',

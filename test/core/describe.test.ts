@@ -52,7 +52,6 @@ const FEATURES = {
   neighbours: true,
   users: true,
   stats: true,
-  map: true,
   erase: true,
   rollback: true,
   retention: true,
@@ -97,7 +96,7 @@ interface Case {
 const CASES: readonly Case[] = [
   { provider: 'memory', mode: 'hybrid' },
   { provider: 'memory', mode: 'vector', features: { keyword_search: false } },
-  { provider: 'memory', mode: 'keyword', features: { vector_search: false, map: false } },
+  { provider: 'memory', mode: 'keyword', features: { vector_search: false } },
   {
     provider: 'memory',
     mode: 'hybrid',
@@ -111,7 +110,7 @@ const CASES: readonly Case[] = [
     provider: 'postgres',
     mode: 'keyword',
     audited: false,
-    features: { vector_search: false, supports_audit: false, changes: false, webhooks: false, keys: true, map: false },
+    features: { vector_search: false, supports_audit: false, changes: false, webhooks: false, keys: true },
   },
   { provider: 'pinecone', mode: 'hybrid', features: PINECONE },
   { provider: 'pinecone', mode: 'vector', audited: false, features: PINECONE },
@@ -164,7 +163,6 @@ describe('the capability document', () => {
       batch: false,
       users: false,
       stats: false,
-      map: false,
       erase: false,
       rollback: false,
       retention: false,

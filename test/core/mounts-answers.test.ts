@@ -6,7 +6,6 @@ import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
-import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { withoutOrigin } from '../support/origin.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
@@ -283,20 +282,6 @@ describe('[Decision 49] a store that lacks a verb', () => {
     const failed = { name: 'crm', removed: {}, left: {}, read_back: 'failed' };
     expect(reply.body).toMatchObject({ deleted: 2, receipt: { complete: false }, 'x-partial': ['crm'] });
     expect((reply.body as WireErased).receipt.stores).toContainEqual(failed);
-  });
-
-  it('vectors of another model are no part of a map', async () => {
-    const other = { ...hashingEmbedder(), model: 'other' };
-    const { client, add, user_id } = await open([
-      HANDBOOK,
-      { ...CRM, open: (own) => memory()({ ...own, embedder: other }) },
-    ]);
-    await add('tea');
-    await add('green tea', 'docs/handbook');
-    await add('black tea', 'crm');
-    const reply = await client.ask('/map', { user_id });
-    expect(leftOut(reply)).toEqual({ ...COMPLETE, without: [['crm'], 'crm'] });
-    expect(reply.body).toMatchObject({ items: { length: 2 }, without_vector: 1 });
   });
 });
 

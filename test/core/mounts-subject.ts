@@ -73,7 +73,6 @@ export const reads = (client: Client, user_id: string): Promise<Reply>[] => [
   client.tell('POST', '/context', { user_id, query: 'tea' }),
   client.ask('/stats', { user_id }),
   client.ask('/users', { prefix: user_id }),
-  client.ask('/map', { user_id }),
 ];
 
 /** The place of the users in `reads`: counts, of which no row tells where it is. */

@@ -89,7 +89,6 @@ describe('[Decision 48] the place of a memory', () => {
     const shown = await addHidden('crm-2');
     expect((await client.list({ user_id })).items.map(({ id }) => id)).toEqual([shown.id]);
     expect((await client.search({ user_id, q: 'hidden tea' })).map((hit) => hit.memory.id)).toEqual([shown.id]);
-    expect((await client.map({ user_id })).items.map(({ id }) => id)).toEqual([shown.id]);
     expect(await client.stats(user_id)).toMatchObject({ count: 1, scopes: [{ scope: 'crm-2', count: 1 }] });
     expect((await client.users({ prefix: user_id })).items).toMatchObject([{ count: 1 }]);
     for (const { id } of hidden) {

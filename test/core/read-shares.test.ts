@@ -113,19 +113,19 @@ describe('the share of a caller', () => {
     expect(started).toEqual(['long', 'c']);
   });
 
-  it('[Decision 29] is taken whole by a map or an export, and the further reads of a request do not wait', async () => {
+  it('[Decision 29] is taken whole by an export, and the further reads of a request do not wait', async () => {
     const { read, started } = openShares();
-    const map = read('map', { alone: true });
-    read('map 2', { alone: true });
+    const whole = read('whole', { alone: true });
+    read('whole 2', { alone: true });
     read('list');
     await turns();
-    expect(started).toEqual(['map']);
-    void map.again();
+    expect(started).toEqual(['whole']);
+    void whole.again();
     await turns();
-    expect(started).toEqual(['map', 'map']);
-    map.take();
+    expect(started).toEqual(['whole', 'whole']);
+    whole.take();
     await turns();
-    expect(started).toEqual(['map', 'map', 'map 2']);
+    expect(started).toEqual(['whole', 'whole', 'whole 2']);
   });
 
   it('[Decision 29] is half free again while a client does not take its export', async () => {

@@ -37,7 +37,7 @@ import {
 const UNREACHED = ['GET /docs not_found'];
 
 /** Actions beside the verbs of the protocol that the audit log has of a user. */
-const EXTENSIONS = ['stats', 'map', 'export', 'import', 'changes', 'versions', 'restore', 'purge'];
+const EXTENSIONS = ['stats', 'export', 'import', 'changes', 'versions', 'restore', 'purge'];
 
 /** Headers that the document lists exactly for the responses that have them. */
 const HEADERS =

@@ -56,7 +56,7 @@ export type SecurityScheme =
 
 type Security = readonly Readonly<Record<string, readonly string[]>>[];
 
-export interface Operation {
+interface Operation {
   readonly operationId: string;
   readonly security?: Security;
   readonly parameters?: readonly (Parameter | { readonly $ref: string })[];

@@ -99,7 +99,7 @@ export type Version = 'last' | 'old';
 export type Bound = { readonly record: number; readonly by: number } | null;
 
 export const USERS = 3;
-export const CALLERS = 3;
+const CALLERS = 3;
 
 const split = (text: string): string[] => text.split(' ');
 const WORDS = [

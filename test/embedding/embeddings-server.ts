@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
 /** The body of `POST /embeddings` as OpenAI's API reference describes it. */
-export interface EmbeddingsRequest {
+interface EmbeddingsRequest {
   readonly model: string;
   readonly input: readonly string[];
   readonly encoding_format?: 'float' | 'base64';
   readonly dimensions?: number;
 }
 
-export interface Received extends EmbeddingsRequest {
+interface Received extends EmbeddingsRequest {
   readonly authorization: string | undefined;
   readonly path: string | undefined;
   /** Of the trace it is part of. */

@@ -123,7 +123,7 @@ describe('a page of another site', () => {
     'a script without CORS': { ...IMAGE, 'sec-fetch-dest': 'empty' },
     'a script of an unknown origin': { ...IMAGE, 'sec-fetch-mode': 'cors', origin: 'https://evil.example' },
   };
-  const PATHS = ['/memories?user_id=u', '/map?user_id=u', '/export', '/audit?user_id=u', '/mcp', '/nowhere'];
+  const PATHS = ['/memories?user_id=u', '/export', '/audit?user_id=u', '/mcp', '/nowhere'];
 
   it.for(Object.entries(OF_OTHERS))('[Decision 22] cannot make the gateway work: %s', async ([, headers]) => {
     for (const cors_origins of [[], [ORIGIN]]) {

@@ -45,7 +45,6 @@ async function floodedServer(options: ServerOptions) {
 /** What one caller may ask many times at once, and how many of them may be open at a time. */
 const FLOODS = [
   ['lists of 4 MiB', '/memories?user_id=big&limit=500', 2],
-  ['maps', '/map?user_id=big', 1],
   ['mem0 lists', '/compat/mem0/memories?user_id=big&limit=100', 2],
   ['exports', '/export?user_id=big&limit=500', 1],
 ] as const;

@@ -19,7 +19,7 @@ export interface Examiner extends Pick<TestDatabase, 'sql' | 'schema' | 'url'> {
   close(): Promise<void>;
 }
 
-export const EMBEDDER = { ...hashingEmbedder(3), model: 'three-dimensions' };
+const EMBEDDER = { ...hashingEmbedder(3), model: 'three-dimensions' };
 
 export async function openExaminer(): Promise<Examiner> {
   const store = await openStore();

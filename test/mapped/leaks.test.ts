@@ -251,9 +251,6 @@ describe.each([
             ({ memory }) => memory,
           ) ?? [],
         ),
-      vectorsOf: async () => [
-        ...((await provider.vectorsOf?.({ user_id: 'ana', ids: ['gone', 'kept'], within: null }, call))?.keys() ?? []),
-      ],
       update: async () => {
         expect(await provider.update({ ref: gone, patch: { content: 'mine' } }, call)).toBeUndefined();
         return ids([(await provider.update({ ref: refTo('kept'), patch: { tags: ['x'] } }, call)) ?? []].flat());

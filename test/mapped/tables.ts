@@ -144,7 +144,7 @@ export interface MappedTable extends Pick<TestDatabase, 'sql' | 'url'> {
   close(): Promise<void>;
 }
 
-export interface MappedOptions {
+interface MappedOptions {
   /** Over those of the shape. */
   readonly mapping?: object;
   /** Of the provider, such as `large_user_rows`. */

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { overHttp } from '../../src/mcp/over-http.ts';
-import { get, remove, update } from '../../src/verbs/memories.ts';
+import { get, remove, update } from '../../src/verbs/get-list-update-delete.ts';
 
 const { signal } = new AbortController();
 

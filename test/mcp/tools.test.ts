@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { McpServer } from '@modelcontextprotocol/server';
+import { describe, expect, it, vi } from 'vitest';
 import { OmpError } from '#contract';
 import { DEFAULT_TOOLS, TOOL_NAMES } from '../../src/mcp/names.ts';
 import { serverForTest } from '../support/server.ts';
@@ -291,4 +292,15 @@ describe('[Decision 45] a request', () => {
     const { text } = await client.tell('POST', '/mcp/u', { jsonrpc: '2.0', id: 1, method, params }, headers);
     expect(text).toContain('Subscription limit reached');
   });
+});
+
+it('[Decision 45] the call of a tool makes this tool alone', async () => {
+  const { url } = await serverForTest({ mcp: ON });
+  const client = await connect(`${url}/mcp/${freshUser()}`);
+  const register = vi.spyOn(McpServer.prototype, 'registerTool');
+  await callTool(client, 'search_memories', { query: 'tea' });
+  expect(register.mock.calls.map(([name]) => name)).toEqual(['search_memories']);
+  register.mockClear();
+  await client.listTools();
+  expect(register.mock.calls.map(([name]) => name)).toEqual(DEFAULT_TOOLS);
 });

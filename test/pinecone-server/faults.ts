@@ -4,7 +4,7 @@ import { bodyOf, jsonReply, Refusal, type RefusalStatus, type Reply, textReply }
 
 const STATUSES = ['400', '401', '403-text', '404', '429', '500', '503'] as const;
 const OTHERS = ['hang', 'reset', 'reset-after', 'slow', 'garbage', 'empty'] as const;
-export const FAULT_KINDS = [...STATUSES, ...OTHERS] as const;
+const FAULT_KINDS = [...STATUSES, ...OTHERS] as const;
 
 export interface Fault {
   /** Default: any. */

@@ -28,7 +28,7 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Description>>>>;
 }
 
-export interface Sent {
+interface Sent {
   readonly headers: Headers;
   readonly query: URLSearchParams;
   /** The parsed body; undefined where there is none or it is not JSON. */

@@ -27,7 +27,7 @@ export interface Asked {
   readonly query: URLSearchParams;
 }
 
-export interface Answer {
+interface Answer {
   readonly body: object;
   /** Of a write: its log sequence number. */
   readonly written?: number;

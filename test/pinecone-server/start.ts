@@ -5,7 +5,7 @@ import type { Fault } from './faults.ts';
 import { namespaceName } from './operations.ts';
 import type { ApiVersion, Lag, Metric } from './options.ts';
 
-export type { Call, Fault, Lag };
+export type { Fault, Lag };
 
 export interface PineconeOptions {
   /** Default 64. */
@@ -26,7 +26,7 @@ export interface PineconeOptions {
   readonly rateLimits?: boolean;
 }
 
-export interface StoredRecord {
+interface StoredRecord {
   readonly values: readonly number[];
   readonly metadata?: Readonly<Record<string, unknown>>;
 }

@@ -2,7 +2,7 @@ import type { Lag } from './options.ts';
 import { createRecordSet, type RecordSet } from './record-set.ts';
 
 /** What a write does to the records of its namespace. */
-export type Change = (records: RecordSet) => void;
+type Change = (records: RecordSet) => void;
 
 export interface Namespace {
   readonly name: string;

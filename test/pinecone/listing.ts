@@ -18,7 +18,7 @@ export const openListing = (server: Pinecone, options: Parameters<typeof openUse
   openUserIndex(server, DIMENSION, { namespace: `listing-${++listings}`, max_scan: 10_000, ...options });
 
 /** The order of every list (Decision 1). */
-export const newestFirst = (a: Memory, b: Memory): number => compare(b.created_at, a.created_at) || compare(b.id, a.id);
+const newestFirst = (a: Memory, b: Memory): number => compare(b.created_at, a.created_at) || compare(b.id, a.id);
 const compare = (a: string, b: string): number => Number(a > b) - Number(a < b);
 
 export const sorted = (memories: readonly Memory[]): Memory[] => [...memories].sort(newestFirst);

@@ -134,7 +134,6 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
         expect(
           await provider.neighbours({ user_id: 'ana', within: null, ids: [id], max_bytes: 1e6 }, call),
         ).toHaveLength(1),
-      vectors: () => provider.vectorsOf({ user_id: 'ana', within: null, ids: [id] }, call),
       stats: () => provider.userStats({ user_id: 'ana', within: null, limit: 5 }, call),
       'export of a user': () => provider.export({ user_id: 'ana', vectors: true, limit: 5, max_bytes: 1e6 }, call),
       audit: () => provider.audit.read(auditOf('ana'), call),

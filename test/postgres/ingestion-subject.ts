@@ -55,7 +55,7 @@ export function gates() {
   };
 }
 
-export interface QueueRow {
+interface QueueRow {
   readonly memory_id: string;
   readonly status: string;
   readonly attempts: number;

@@ -122,8 +122,8 @@ export const subjectFor = (engine: (typeof ENGINES)[number]): Promise<Subject> =
 
 const WORDS = ['apple', 'bridge', 'candle', 'desert', 'engine', 'forest', 'garden', 'harbour', 'island', 'jungle'];
 export const contentOf = (i: number): string => `${WORDS[i % 10]} ${WORDS[(i * 7) % 9]} number ${i}`;
-export const USERS = ['ana', 'ben', 'cem'] as const;
-export const userOf = (i: number): string => USERS[i % USERS.length] as string;
+const USERS = ['ana', 'ben', 'cem'] as const;
+const userOf = (i: number): string => USERS[i % USERS.length] as string;
 
 /** Adds memories `from` to `to`, spread over the users. */
 export async function addMemories(provider: WritableStore, from: number, to: number): Promise<void> {

@@ -74,7 +74,6 @@ const SHARED = {
   'list, by scope': (store) => store.list(listOf('big', { scope: '*none*' }), call),
   'list, of a restricted caller': (store) => store.list(listOf('big', { within: ['none/*'] }), call),
   search: async (store) => store.search(searchFor('big', 'text', { vector: await vectorOf('text') }), call),
-  vectorsOf: (store, memory) => store.vectorsOf({ user_id: 'big', ids: ids(memory), within: null }, call),
   export: (store) => store.export({ user_id: 'big', vectors: true, limit: 10, max_bytes: 1e6 }, call),
   'export, by id': (store, memory) =>
     store.export({ ids: ids(memory), vectors: false, limit: 10, max_bytes: 1e6 }, call),

@@ -54,7 +54,7 @@ export interface Cluster {
 }
 
 /** Running children of a process; Linux only. */
-export function childrenOf(pid: number): number[] {
+function childrenOf(pid: number): number[] {
   const list = `/proc/${pid}/task/${pid}/children`;
   return existsSync(list) ? readFileSync(list, 'utf8').split(' ').filter(Boolean).map(Number) : [];
 }

@@ -28,16 +28,22 @@ interface Wrong {
   readonly takesAnyEmbedder?: true;
 }
 
+/** The stored vectors, by id. */
+async function vectorsIn(exportPart: Methods['export'], ids: readonly string[], call: Call) {
+  const { items } = await exportPart({ ids, vectors: true, limit: ids.length + 1, max_bytes: 1e9 }, call);
+  return new Map(items.map(({ memory, vector }) => [memory.id, vector] as const));
+}
+
 /** A search that ranks these memories by themselves, as if each had this content. */
 async function rankedAlone(
-  { vectorsOf }: Methods,
+  { export: exportPart }: Methods,
   { embedder, ranking }: Context,
   { memories, contentOf }: { readonly memories: readonly Memory[]; contentOf(memory: Memory): string },
   [query, call]: readonly [SearchQuery, Call],
 ): Promise<SearchHit[]> {
   const user = createUser(embedder?.dimensions, ranking);
   const ids = memories.map(({ id }) => id);
-  const vectors = await vectorsOf({ user_id: query.user_id, within: null, ids }, call);
+  const vectors = await vectorsIn(exportPart, ids, call);
   for (const one of memories)
     user.add(one, { vector: vectors.get(one.id) ?? null, terms: await analyseLater(contentOf(one), call) });
   return user.search(query);
@@ -69,10 +75,10 @@ export const WRONG: Readonly<Record<string, Wrong>> = {
   },
   'keeps the old vector of a patched content': {
     fails: 'a patched content is found',
-    change: ({ update, vectorsOf, get }) => ({
+    change: ({ update, export: exportPart }) => ({
       async update({ vector, ...request }, call) {
-        const { user_id = '', id = '' } = (await get(request.ref, call)) ?? {};
-        const old = await vectorsOf({ user_id, within: null, ids: [id] }, call);
+        const { id } = request.ref;
+        const old = await vectorsIn(exportPart, [id], call);
         return update({ ...request, vector: vector && (old.get(id) ?? null) }, call);
       },
     }),

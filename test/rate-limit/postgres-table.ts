@@ -17,7 +17,7 @@ export async function temporaryTables(url: string, schema: string): Promise<void
 }
 
 /** Runs statements on a connection of their own. */
-export async function onServer(url: string, ...statements: readonly string[]): Promise<void> {
+async function onServer(url: string, ...statements: readonly string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

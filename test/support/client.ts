@@ -7,7 +7,6 @@ import type {
   WireContext,
   WireErased,
   WireHit,
-  WireMap,
   WireMemory,
   WirePage,
   WireStats,
@@ -28,7 +27,7 @@ export interface Reply {
   readonly body: unknown;
 }
 
-export const queryString = (query: Query): string => {
+const queryString = (query: Query): string => {
   const given = Object.entries(query).flatMap(([key, value]) =>
     [value ?? []].flat().map((one) => [key, String(one)] as [string, string]),
   );
@@ -98,7 +97,6 @@ export const clientOf = (send: Send) => {
     changes: (query: Query = {}) => bodyOf<WireChanges>(ask('/changes', query), 200),
     users: (query: Query = {}) => bodyOf<WireUsers>(ask('/users', query), 200),
     stats: (user_id: string) => bodyOf<WireStats>(ask('/stats', { user_id }), 200),
-    map: (query: Query) => bodyOf<WireMap>(ask('/map', query), 200),
     erase: async (user: string) => (await erased(user)).deleted,
     receipt: async (user: string) => (await erased(user)).receipt,
     capabilities: () => bodyOf<WireCapabilities>(ask('/capabilities'), 200),

@@ -38,7 +38,7 @@ export async function costOf(work: () => unknown): Promise<number> {
 const LEAST_TICKS = 300;
 
 /** How often a probe is answered for each tick, while the work lasts and a little longer. */
-export async function probesPerTick(port: number, ticker: Ticker, work: () => Promise<unknown>): Promise<number> {
+async function probesPerTick(port: number, ticker: Ticker, work: () => Promise<unknown>): Promise<number> {
   const probe = connectRaw(port);
   try {
     const ask = () => {

@@ -6,7 +6,7 @@ import type { WireHit, WireMemory, WirePage } from './wire.ts';
 
 export { LedgerError };
 
-export type LedgerVerb = 'add' | 'search' | 'list' | 'get' | 'update' | 'delete';
+type LedgerVerb = 'add' | 'search' | 'list' | 'get' | 'update' | 'delete';
 
 export interface Outcome {
   readonly verb: LedgerVerb;

@@ -4,7 +4,7 @@ import type { Ledger, Outcome } from './ledger.ts';
 
 const WRITES: ReadonlySet<string> = new Set(['add', 'update', 'delete']);
 
-export interface Count {
+interface Count {
   requests: number;
   succeeded: number;
   /** Whatever did not succeed, and of these what the client did not give up by itself. */

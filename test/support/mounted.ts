@@ -103,7 +103,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
   const has = <Member extends keyof Store>(member: Member): Required<Store>[Member] | undefined =>
     own[member] === undefined ? undefined : (all[member] as Required<Store>[Member]);
   const [add, batch, update, remove, list] = [has('add'), has('batch'), has('update'), has('delete'), has('list')];
-  const [search, vectorsOf, users, userStats] = [has('search'), has('vectorsOf'), has('users'), has('userStats')];
+  const [search, users, userStats] = [has('search'), has('users'), has('userStats')];
   const [exportPart, importMemories, versions] = [has('export'), has('import'), has('versions')];
   const neighbours = has('neighbours');
   const members: StoreMembers = {
@@ -202,15 +202,6 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
     neighbours:
       neighbours &&
       (async (query, call) => (await neighbours({ ...visible(query), ids: query.ids.map(outer) }, call)).map(up)),
-    vectorsOf:
-      vectorsOf &&
-      (async (query, call) =>
-        new Map(
-          [...(await vectorsOf({ ...visible(query), ids: query.ids.map(outer) }, call))].map(([id, vector]) => [
-            inner(id),
-            vector,
-          ]),
-        )),
     users: users && ((query, call) => users(visible(query), call)),
     userStats:
       userStats &&

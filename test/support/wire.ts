@@ -134,8 +134,6 @@ export interface WireCapabilities {
     /** Our own: `GET /users`, `GET /stats`, `DELETE /users/{id}/memories`. */
     readonly users: boolean;
     readonly stats: boolean;
-    /** Our own: `GET /map`. */
-    readonly map: boolean;
     readonly erase: boolean;
     /** Our own: `POST /users/{id}/rollback`. */
     readonly rollback: boolean;
@@ -200,19 +198,6 @@ export interface WireStats {
   >;
 }
 
-/** `GET /map`, Decision 42. */
-export interface WireMap {
-  readonly items: readonly (Pick<WireMemory, 'id' | 'scope' | 'created_at'> & {
-    readonly text: string;
-    readonly x: number;
-    readonly y: number;
-  })[];
-  readonly more: boolean;
-  readonly without_vector: number;
-  readonly among_10: number;
-  readonly among_50: number;
-}
-
 /** `POST /memories/batch`, Decision 35. */
 export interface WireBatch {
   readonly results: readonly {
@@ -232,7 +217,7 @@ export interface WireError {
 }
 
 export type { Code as WireErrorCode } from '../../src/conformance/protocol.ts';
-export { ERRORS, MAX_BODY_BYTES, STATUSES, VERBS } from '../../src/conformance/protocol.ts';
+export { ERRORS, MAX_BODY_BYTES, VERBS } from '../../src/conformance/protocol.ts';
 
 /** `POST /retention`, Decision 60. */
 export interface WireRetention {

@@ -32,7 +32,6 @@ export interface Capabilities {
     versions?: boolean;
     users?: boolean;
     stats?: boolean;
-    map?: boolean;
     erase?: boolean;
     rollback?: boolean;
     person_file?: boolean;

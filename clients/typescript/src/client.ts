@@ -39,9 +39,7 @@ import type {
   KeysQuery,
   LeftOut,
   ListQuery,
-  MapQuery,
   Memory,
-  MemoryMap,
   MemoryPatch,
   MemoryVersion,
   NewExportedMemory,
@@ -313,11 +311,6 @@ class Memories {
   /** Best first. */
   search(query: SearchQuery, options?: CallOptions): ApiPromise<SearchResults> {
     return toPromise(this.#send(reading('GET', ['memories', 'search'], { query }), options));
-  }
-
-  /** The newest memories of a user on a plane, by meaning, if `features.map` is true. */
-  map(query: MapQuery, options?: CallOptions): ApiPromise<MemoryMap> {
-    return toPromise(this.#send(reading('GET', ['map'], { query }), options));
   }
 
   /** Adds with an idempotency key, so that the request can be retried, where the gateway supports keys. */

@@ -274,7 +274,6 @@ export type Action =
   | 'versions'
   | 'restore'
   | 'purge'
-  | 'map'
   | 'erase'
   | 'rollback'
   | 'person_file'
@@ -537,13 +536,6 @@ export interface RetentionPage extends Page<RetentionItem>, LeftOut {
   kept: { rule: number; memories: number }[];
 }
 
-export interface MapQuery {
-  user_id: string;
-  /** Glob. */
-  scope?: string | undefined;
-  tag?: string | undefined;
-}
-
 /** A line of the file of a person. A memory lacks the fields that are not set. */
 export type PersonLine =
   | {
@@ -559,14 +551,3 @@ export type PersonLine =
   | (AuditEntry & { type: 'audit' })
   | { type: 'missing' | 'not_kept'; what: string; why: string }
   | { type: 'end'; memories: number; versions: number; audit_entries: number; complete: boolean };
-
-export interface MemoryMap extends LeftOut {
-  /** Newest first; `x` and `y` from 0 to 1. `text` is the beginning of the content. */
-  items: { id: string; scope: string | null; created_at: string; text: string; x: number; y: number }[];
-  /** Older memories are left out. */
-  more: boolean;
-  without_vector: number;
-  /** Share of the 10 nearest by cosine that are among the 10, and the 50, nearest on the plane. */
-  among_10: number;
-  among_50: number;
-}

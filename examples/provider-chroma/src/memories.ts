@@ -94,11 +94,6 @@ export function createMemories(
     // The condition is part of the request: a memory of another user is not deleted, whatever happens meanwhile.
     delete: (ref, call) => mutex(ref.id, async () => (await remove(whereRef(ref), call)) > 0),
     ...readingVerbs(shelf),
-    async vectorsOf({ ids, user_id }, call) {
-      const where = all([{ memory_id: { $in: [...ids] } }, { user_id }]);
-      const rows = await getRows(collection, { where }, ['metadatas', 'embeddings'], call);
-      return new Map(rows.map((row) => [String(row.metadata?.memory_id), toVector(row)]));
-    },
     erase: ({ user_id }, call) => remove({ user_id }, call),
     ...createWalks(collection, { model, max_listed }),
   };

@@ -63,7 +63,7 @@ export interface QueryRequest {
   readonly includeMetadata: boolean;
 }
 
-export interface RecordChange {
+interface RecordChange {
   readonly id: string;
   readonly values?: Float32Array;
   /** Merged into the stored metadata; keys cannot be removed. */
@@ -274,7 +274,7 @@ export const validIds = (ids: readonly string[]): string[] =>
   [...new Set(ids)].filter((id) => /^[\x21-\x7e]{1,512}$/.test(id));
 
 /** The ids in groups, each small enough for the URL of one fetch. */
-export function fetchChunks(namespace: string, ids: readonly string[]): string[][] {
+function fetchChunks(namespace: string, ids: readonly string[]): string[][] {
   const room = MAX_URL - '/vectors/fetch?&namespace='.length - encodeURIComponent(namespace).length;
   const chunks: string[][] = [];
   let chunk: string[] = [];
@@ -293,7 +293,7 @@ export function fetchChunks(namespace: string, ids: readonly string[]): string[]
 }
 
 /** The ids in groups for one delete each. */
-export const deleteChunks = (ids: readonly string[]): string[][] =>
+const deleteChunks = (ids: readonly string[]): string[][] =>
   Array.from({ length: Math.ceil(ids.length / MAX_DELETED) }, (_, at) =>
     ids.slice(at * MAX_DELETED, (at + 1) * MAX_DELETED),
   );
@@ -323,7 +323,7 @@ export function upsertChunks<Item extends { readonly record: NewRecord }>(items:
 const metadataBytes = (metadata: Metadata): number => Buffer.byteLength(JSON.stringify(metadata));
 
 /** Does the work for every chunk, a few at once, and starts no more after a failure. Results in the given order. */
-export async function forEachChunk<Result>(
+async function forEachChunk<Result>(
   chunks: readonly string[][],
   work: (chunk: string[]) => Promise<Result>,
 ): Promise<Result[]> {

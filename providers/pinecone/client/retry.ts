@@ -10,7 +10,7 @@ import { type Answer, exchange } from './transport.ts';
  */
 
 /** One request and how to read its answer. */
-export interface Request<Result> {
+interface Request<Result> {
   /** Calls the SDK. */
   readonly send: () => Promise<unknown>;
   /** If it throws, the answer is not in Pinecone's API. */
@@ -65,7 +65,7 @@ interface RetryRule {
  * may still carry it out, after a later change: only an idempotent request is sent again. After a deadline only one retry
  * follows: the caller has waited long already, and more requests make an overloaded service slower.
  */
-export const RETRY_RULES = {
+const RETRY_RULES = {
   unreachable: { retry: 'always', attempts: 3 },
   'rate-limited': { retry: 'always', attempts: 3 },
   'server-error': { retry: 'always', attempts: 3 },

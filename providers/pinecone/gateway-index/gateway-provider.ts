@@ -32,7 +32,6 @@ import { createIndexList } from './gateway-list.ts';
 import {
   changes,
   createIndexFind,
-  createLook,
   type FindOptions,
   type GatewayIndex,
   type StoredMemory,
@@ -52,7 +51,6 @@ interface NewEntry extends RecentWrite {
 export function createGatewayProvider(index: GatewayIndex, options: FindOptions): Provider {
   const { service, ids, namespaces, overlay, consistency } = index;
   const find = createIndexFind(index, options);
-  const look = createLook(index);
   const list = createIndexList(index);
   const mutex = createKeyedMutex();
 
@@ -107,11 +105,6 @@ export function createGatewayProvider(index: GatewayIndex, options: FindOptions)
         return true;
       }),
     list,
-    async vectorsOf({ ids: memoryIds, user_id }, call) {
-      const records = await look(namespaces.of(ids.userPart(user_id)), memoryIds, call);
-      const mine = [...records].filter(([, { memory }]) => memory.user_id === user_id);
-      return new Map(mine.map(([id, { vector }]) => [id, vector]));
-    },
     async erase({ user_id }, call) {
       const namespace = namespaces.of(ids.userPart(user_id));
       const page = { user_id, tags: [], within: null, limit: MAX_DELETED, max_bytes: Number.POSITIVE_INFINITY };

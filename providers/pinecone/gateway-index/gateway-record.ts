@@ -145,7 +145,7 @@ export interface FindOptions {
 }
 
 /** Finds records by id: the newer of what Pinecone has and what this process wrote. */
-export const createLook =
+const createLook =
   ({ service, overlay, model }: GatewayIndex) =>
   async (namespace: string, ids: readonly string[], call: Call): Promise<Map<string, FoundRecord>> => {
     const records = await service.fetch(namespace, ids, call);

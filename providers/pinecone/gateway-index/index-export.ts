@@ -32,7 +32,7 @@ async function leadsOf({ service, namespaces, moved }: GatewayIndex, all: readon
 /** The verbs by the ids that memories have outside, and with those to move memories. */
 export function withExport(inner: Provider, index: GatewayIndex): Provider {
   const { service, ids, namespaces } = index;
-  const { update, delete: remove, list, search, vectorsOf } = inner;
+  const { update, delete: remove, list, search } = inner;
   /** Does the work on the record of this id; if there is none, on the one that the id leads to. */
   const onRecord = async <Result>(ref: Ref, call: Call, work: (ref: Ref) => Promise<Result>): Promise<Result> => {
     const result = await work(ref);
@@ -71,14 +71,6 @@ export function withExport(inner: Provider, index: GatewayIndex): Provider {
     ...(search && {
       search: async (query, call) =>
         (await search(query, call)).map((hit) => ({ ...hit, memory: outside(hit.memory) })),
-    }),
-    ...(vectorsOf && {
-      async vectorsOf(query, call) {
-        const leads = await leadsOf(index, query.ids, call);
-        const outsideOf = new Map(query.ids.map((id, i) => [leads[i] ?? id, id]));
-        const vectors = await vectorsOf({ ...query, ids: [...outsideOf.keys()] }, call);
-        return new Map([...vectors].map(([id, vector]) => [outsideOf.get(id) as string, vector]));
-      },
     }),
     export: (query, call) => exportPart(index, query, call),
     import: (request, call) => importAll(index, request, call),

@@ -78,13 +78,7 @@ export async function openMappedIndex(
     },
     get: async ({ id, users }, call) => (await find([id], users, call)).get(id)?.memory,
     search: createMappedSearch(index),
-    ...(lists && {
-      list: createMappedList(index, waitForRate),
-      async vectorsOf({ ids, user_id }, call) {
-        const records = await find(ids, [user_id], call);
-        return new Map([...records].map(([id, { vector }]) => [id, vector]));
-      },
-    }),
+    ...(lists && { list: createMappedList(index, waitForRate) }),
     ...(listsIds && { export: createMappedExport(index, find, lists ? waitForRate : undefined) }),
     ...(writable
       ? createMappedWrites(index, find)

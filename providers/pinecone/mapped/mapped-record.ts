@@ -206,7 +206,7 @@ function fromText(value: unknown): number {
 }
 
 /** A time in the form of another value of the record. */
-export function inFormOf(other: MetadataValue | undefined, iso: string): MetadataValue {
+function inFormOf(other: MetadataValue | undefined, iso: string): MetadataValue {
   if (typeof other !== 'number') return iso;
   const milliseconds = Date.parse(iso);
   return isSeconds(other) ? milliseconds / 1_000 : milliseconds;

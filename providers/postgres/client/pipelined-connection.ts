@@ -151,7 +151,7 @@ const HEAVY_LOAD = 16;
 const BLOCKED_LOAD = 1_000_000;
 
 /** What the engine of the data folder offers instead of cancelling. */
-export interface InterruptibleEngine {
+interface InterruptibleEngine {
   /** Resolves when it accepts connections. */
   ready(): Promise<void>;
   /** Restarts it. */

@@ -8,7 +8,7 @@ import { tryLock } from 'fs-native-extensions';
 import { z } from 'zod';
 
 /** The major version of the engine. */
-export const POSTGRES = '18';
+const POSTGRES = '18';
 
 /** The contents of a data folder, in addition to the lock. */
 const DATABASE = 'postgres';

@@ -3,7 +3,7 @@ import { type Database, openConnections, statement } from '../client/connections
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
-import { vectorIn, vectorsIn } from '../values.ts';
+import { vectorIn } from '../values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import { createMappedStatements, type RunMapped, requireTags } from './mapped-statements.ts';
@@ -119,7 +119,6 @@ function verbs(parts: VerbParts): Provider {
       });
       return { items, next: rows.at(-1)?.id as string | undefined };
     },
-    vectorsOf: async (query, call) => vectorsIn(await run(statements.vectors(query), call)),
     search: createVectorSearch({ ...parts, run, reading, statements }),
     ...(!layout.writable && { read_only: readOnly }),
     ...(layout.writable && createTableWrites({ layout, reading, statements, get, max_bytes, run })),

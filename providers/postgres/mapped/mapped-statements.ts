@@ -9,7 +9,6 @@ import {
   type Ref,
   type SearchQuery,
   type Times,
-  type VectorsQuery,
   type Visible,
 } from '#provider';
 import { type Query, queriesOf, type Row, rememberStatements, type Weight } from '../client/connections.ts';
@@ -117,17 +116,6 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       return firstRows(where, { order: key, direction: 'asc', selected: columns + vector, ...limits });
     },
 
-    vectors({ ids, ...wanted }: VectorsQuery): Query {
-      const where = whereUser(layout, { ...wanted, tags: [] });
-      where.and(hasId(layout, where, ids));
-      where.and(layout.vector.comparable);
-      return query(
-        'small',
-        `select ${layout.id.read} as id, ${layout.vector.read} as vector from ${from} where ${where}`,
-        where,
-      );
-    },
-
     /** Returns the stored row; none if its collection was deleted. */
     insert(row: NewRow): Query {
       const where = conditions();
@@ -190,7 +178,7 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
 type Filters = Pick<ListQuery, 'user_id' | 'tags'> & Visible;
 
 /** The one row that a `Ref` names, if the caller may see it. Undefined if no row can have such an id. */
-export function whereOne(layout: Layout, ref: Ref): Conditions | undefined {
+function whereOne(layout: Layout, ref: Ref): Conditions | undefined {
   const { id, users } = ref;
   const parts = layout.id.parts(id);
   if (!parts) return undefined;
@@ -214,7 +202,7 @@ interface RowTarget extends Pick<Ref, 'within'> {
  * SQL for `returning` that fails the statement, and so undoes it, if it wrote another row or several: under some collations,
  * triggers or rules more rows match than the one, and an application may drop the unique index of a table that is served. Constants need no check; a constant division by zero would fail during planning.
  */
-export function recheck(layout: Layout, where: Conditions, { id, owners, within, and }: RowTarget): string {
+function recheck(layout: Layout, where: Conditions, { id, owners, within, and }: RowTarget): string {
   const { user_id, scope } = layout.fields;
   const list = (texts: readonly string[]) => `any(${where.bind(toTextArray(texts))}::text[])`;
   const same = and === undefined ? [] : [and];
@@ -244,7 +232,7 @@ function whereVisible(layout: Layout, where: Conditions, visible: Visible): void
 }
 
 /** List: glob. */
-export function whereScopeGlob(layout: Layout, where: Conditions, { scope: glob }: ListQuery): void {
+function whereScopeGlob(layout: Layout, where: Conditions, { scope: glob }: ListQuery): void {
   const scope = scopeIn(layout);
   if (glob === undefined || scope === undefined) return;
   if (typeof glob !== 'string') where.and(isWithin(where, glob, scope));
@@ -273,7 +261,7 @@ export function whereInTime(where: Conditions, wanted: Times, created: string | 
 }
 
 /** The rows after this one in the order of lists. */
-export function whereAfter(layout: Layout, where: Conditions, { after, created }: After): void {
+function whereAfter(layout: Layout, where: Conditions, { after, created }: After): void {
   if (!after) return;
   const values = keyAt(layout, where, after.id);
   const columns = layout.id.columns.map(({ sql }) => sql);

@@ -82,7 +82,7 @@ const SCAN_STEP = 200;
  * Session settings of a search through an index. Disabling sorts makes the planner use the index. It has no statistics of a
  * user in JSON, so it would underestimate the rows and sort them all.
  */
-export const INDEX_SETTINGS = {
+const INDEX_SETTINGS = {
   hnsw: `set local enable_sort = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = ${SCAN_STEP}`,
   ivfflat:
     'set local enable_sort = off; set local ivfflat.iterative_scan = relaxed_order; set local ivfflat.probes = 20',

@@ -87,7 +87,7 @@ const MAX_CLAIMED = 128;
 const MAX_BYTES = 8 * 1024 * 1024;
 
 /** For `claimText`: a plan made for an empty queue would read and sort all of a long one. */
-export const CUSTOM_PLAN = 'set local plan_cache_mode = force_custom_plan';
+const CUSTOM_PLAN = 'set local plan_cache_mode = force_custom_plan';
 
 const DUE = `status <> 'failed' and due_at <= now()`;
 
@@ -115,7 +115,7 @@ export const claimText = (names: Names, { ingestion, memories, embedding } = nam
   from claimed join ${memories} on id = memory_id and ${inShards(names, '$3')}`;
 
 /** Renews the claim $1 for another $2 seconds. */
-export const renewText = (names: Names): string =>
+const renewText = (names: Names): string =>
   `update ${names.ingestion} set due_at = now() + $2 * interval '1 second' where ${inShards(names, '$3')} and claim = $1`;
 
 /**
@@ -135,7 +135,7 @@ export const writeText = (names: Names, { ingestion, memories, embedding, halfve
  * Records failures of single texts, as far as the claim $1 still holds them. $2 to $4: ids, reasons, and the seconds until
  * the next attempt, null after the last one. Returns those that have failed finally.
  */
-export const judgeText = (names: Names): string => `
+const judgeText = (names: Names): string => `
   with judged as (
     update ${names.ingestion} i set attempts = attempts + 1, error = v.error, claim = null,
       status = case when v.pause is null then 'failed' else 'queued' end,
@@ -154,7 +154,7 @@ export const clearText = (names: Names, { ingestion, memories, embedding } = nam
     select from ${memories} m where id = memory_id and ${sameBucket(names, 'm', 'q')} and ${embedding} is not null)`;
 
 /** The same for failed memories, which nothing claims any more. */
-export const clearFailedText = (names: Names): string => `${clearText(names)} and status = 'failed'`;
+const clearFailedText = (names: Names): string => `${clearText(names)} and status = 'failed'`;
 
-export const countText = ({ ingestion }: Names): string =>
+const countText = ({ ingestion }: Names): string =>
   `select status, count(*)::float8 as memories from ${ingestion} group by status`;

@@ -11,7 +11,6 @@ import {
   type NeighboursQuery,
   type ProtocolVerb,
   type Vector,
-  type VectorsQuery,
   type VersionOptions,
 } from '#provider';
 import { type Query, queriesOf, rememberStatements, type Statement, type Weight } from '../client/connections.ts';
@@ -178,18 +177,6 @@ export function createStatements(
     select(ref: Located): Query {
       const where = one(ref);
       return query('light', `select ${columns} from ${names.memories} where ${where}`, where.values);
-    },
-
-    /** The vectors of records that have one, as text. */
-    vectors({ user_id, ids, ...visible }: VectorsQuery): Query {
-      const where = conditions(shardOf(names, user_id));
-      where.and(inShard(names));
-      where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
-      where.and(`user_id = ${where.bind(user_id)}`);
-      whereWithin(where, visible);
-      where.and(`${names.embedding} is not null`);
-      const text = `select id, ${names.embedding}::text as vector from ${names.memories} where ${where}`;
-      return query('small', text, where.values);
     },
 
     /**

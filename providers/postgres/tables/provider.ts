@@ -26,7 +26,7 @@ import { type Database, type Query, type Row, type Run, rememberStatements, runO
 import { PROVIDER, readOnly } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
-import { requireHalf, toKeys, vectorsIn } from '../values.ts';
+import { requireHalf, toKeys } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createChangeFeed } from './change-feed.ts';
 import { type Located, shardOf } from './conditions.ts';
@@ -156,9 +156,7 @@ export async function openTables(
       return row !== undefined;
     },
     ...readsOn(db),
-    ...(embedder && {
-      vectorsOf: async (query, call) => vectorsIn(await send(statements.vectors(query), call)),
-    }),
+    ...(embedder && {}),
     ...createUserVerbs(names, run, audit),
     userUsage: limited.userUsage,
     ...createExport(names, run, { model, versions }),

@@ -28,6 +28,7 @@ import {
   userId,
   wholeNumber,
 } from './fields.ts';
+import { verb } from './verb.ts';
 import {
   MemoryFields,
   memoryExample,
@@ -38,8 +39,7 @@ import {
   toWire,
   versionsIn,
   withoutUndefined,
-} from './memory.ts';
-import { verb } from './verb.ts';
+} from './wire-memory.ts';
 
 export const factsOfId = ({ id }: Target): AuditFacts => ({ user_id: null, memory_id: id, scope: null });
 
@@ -199,7 +199,7 @@ export const remove = verb({
   errors: ['unsupported_capability', 'not_found'],
 });
 
-export const ListInput = z.object({
+const ListInput = z.object({
   user_id: userId,
   scope: scopeGlob.optional(),
   tag: tag.optional().meta({ description: 'Only memories with this tag.' }),
@@ -281,7 +281,7 @@ export type CallerQuery<Query> = Omit<Query, 'scope' | 'within' | 'outside' | 'm
 };
 
 /** The memories of a list that the caller may read. */
-export async function listAllowed(
+async function listAllowed(
   access: Access & { readonly store: Required<Pick<Store, 'list'>> },
   { user_id, limit, ...rest }: CallerQuery<ListQuery>,
   call: Call,

@@ -1,4 +1,0 @@
-import { answerQuestions } from '#ranking';
-import { project } from './projection.ts';
-
-answerQuestions(project);
