@@ -15,7 +15,10 @@ node --input-type=module - > seen <<'PROGRAM'
 import { connect } from '@lancedb/lancedb'
 const notes = await (await connect('data')).createTable('notes', [{ id: 'known', vector: [1, 0], text: 'a' }])
 const upsert = async rows => {
-  try { const { numInsertedRows, numUpdatedRows } = await notes.mergeInsert('id').whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows); return { numInsertedRows, numUpdatedRows } } catch (error) { return error.message.match(/Ambiguous merge inserts are prohibited/)?.[0] ?? error.message }
+  try {
+    const { numInsertedRows, numUpdatedRows } = await notes.mergeInsert('id').whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows)
+    return { numInsertedRows, numUpdatedRows }
+  } catch (error) { return error.message.match(/Ambiguous merge inserts are prohibited/)?.[0] ?? error.message }
 }
 const twice = id => [{ id, vector: [1, 0], text: 'one' }, { id, vector: [0, 1], text: 'two' }]
 console.log('known id twice:', await upsert(twice('known')))
