@@ -5,8 +5,8 @@ import { mem0Scope } from '#toolbox';
 import type { Store } from '../core/with-embedder.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
-import type { WireMemory } from '../verbs/wire-memory.ts';
 import type { Verb } from '../verbs/verb.ts';
+import type { WireMemory } from '../verbs/wire-memory.ts';
 import type { Env } from './request.ts';
 
 /*
