@@ -3,7 +3,6 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Memory, Provider, Vector } from '#contract';
 import { type Database, statement } from '../../providers/postgres/client/connections.ts';
-import { openProvider } from '../../src/registry.ts';
 import { COLUMNS, type MappedTable, openTable } from '../mapped/tables.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_URL } from '../support/postgres-server.ts';
@@ -213,7 +212,11 @@ let tables: TestDatabase;
 let mapped: MappedTable;
 let onTables: Stored;
 let onMapped: Stored;
+let openProvider: typeof import('../../src/registry.ts').openProvider;
 beforeAll(async () => {
+  // Another file of this process may have loaded the provider with the connections that nobody watches.
+  vi.resetModules();
+  ({ openProvider } = await import('../../src/registry.ts'));
   client = new pg.Client({ connectionString: SERVER_URL || undefined });
   if (SERVER_URL !== '') await client.connect();
   tables = await openStore();
@@ -251,6 +254,7 @@ afterAll(async () => {
   await mapped.close();
   await tables.close();
   if (SERVER_URL !== '') await client.end();
+  vi.resetModules();
 });
 
 it.skipIf(IS_CITUS)('[Decision 29] what is heavy is documented, and nothing else reads what a user has', async () => {
