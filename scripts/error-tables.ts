@@ -5,12 +5,18 @@ import { STATUS } from '../src/http/error-envelope.ts';
 
 /** Of a message: a text, or a template whose parts are not known here. */
 const TEXT = /'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`/.source;
-/** What makes an error, and with which code, where its message is written in place. */
+const NAME = /[A-Z][A-Z\d_]+/.source;
+const CONSTANT = new RegExp(`const (${NAME}) =\\s*(${TEXT})`, 'g');
+/** What makes an error, and with which code, where its message is written in place or as a constant. */
 const MAKERS: readonly (readonly [RegExp, ErrorCode | undefined])[] = [
-  [new RegExp(`new OmpError\\(\\s*'(\\w+)',\\s*(${TEXT})`, 'g'), undefined],
-  [new RegExp(`\\binvalid(Request)\\(\\s*(${TEXT})`, 'g'), 'invalid_request'],
-  [new RegExp(`\\b(unsupported)\\(\\s*(${TEXT})`, 'g'), 'unsupported_capability'],
+  [maker("new OmpError\\(\\s*'(\\w+)',"), undefined],
+  [maker('\\binvalid(Request)\\('), 'invalid_request'],
+  [maker('\\b(unsupported)\\('), 'unsupported_capability'],
+  [maker('\\b(rateLimited)\\('), 'rate_limited'],
+  [maker("\\b(providerError)\\([\\w.']+,"), 'provider_error'],
 ];
+/** Words of two letters that tell a message from the beginning or the end of one that is put together elsewhere. */
+const FEWEST_WORDS = 3;
 
 /** Every code with its status and type. */
 export const codesTable = (): string =>
@@ -23,28 +29,36 @@ export const codesTable = (): string =>
 /** The messages of a code as the sources write them, in the order of the alphabet; `…` stands for a value. */
 export const messagesOf = (code: ErrorCode): string => [...(messages().get(code) ?? [])].sort().join('\n');
 
+function maker(call: string): RegExp {
+  return new RegExp(`${call}\\s*(${TEXT}|${NAME}\\b)`, 'g');
+}
+
 function messages(): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>(ERROR_CODES.map((code) => [code, new Set()]));
-  const files = ['src', 'providers'].flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
-  );
-  for (const file of files.filter((name) => name.endsWith('.ts'))) {
-    const source = readFileSync(file, 'utf8');
-    for (const [maker, code] of MAKERS)
-      for (const [, named = '', text = ''] of source.matchAll(maker)) {
-        const message = shown(text);
-        // A name alone is the beginning of a message that is made elsewhere.
-        if (/\w\w \w/.test(message)) found.get(code ?? named)?.add(`- ${message}`);
+  const sources = ['src', 'providers']
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)))
+    .filter((name) => name.endsWith('.ts'))
+    .map((file) => readFileSync(file, 'utf8'));
+  const constantsIn = (source: string) =>
+    [...source.matchAll(CONSTANT)].map(([, name = '', text = '']) => [name, text.slice(1, -1)] as const);
+  const all = sources.flatMap(constantsIn);
+  for (const source of sources) {
+    // A file's own constants come before those of others with the same name.
+    const constants = new Map([...all, ...constantsIn(source)]);
+    for (const [made, code] of MAKERS)
+      for (const [, named = '', text = ''] of source.matchAll(made)) {
+        const message = shown(constants.get(text) ?? text.slice(1, -1), constants);
+        if ((message.match(/\w\w+/g) ?? []).length >= FEWEST_WORDS) found.get(code ?? named)?.add(`- ${message}`);
       }
   }
   return found;
 }
 
 /** A template that holds another one is known up to there. */
-const shown = (text: string): string =>
+const shown = (text: string, constants: ReadonlyMap<string, string>): string =>
   text
-    .slice(1, -1)
-    .replaceAll(/\$\{[^{}]*(?:\}|$)/g, '…')
+    .replaceAll(/\$\{(\w+)\}/g, (part, name) => constants.get(name) ?? part)
+    .replaceAll(/(?:\$\{[^{}]*(?:\}|$))+/g, '…')
     .replaceAll(/\\(.)/g, '$1')
     .replaceAll(/[<*_|[\]]/g, '\\$&')
     .trim();

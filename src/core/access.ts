@@ -224,8 +224,11 @@ export interface ReadShares {
    * name), each after a turn of the event loop.
    */
   part<Result>(store: string, call: Call, work: () => Promise<Result>): Promise<Result>;
-  /** Equal reads of one caller at one time are one, and what each makes of it has a turn of its own. `key`: what is equal. */
-  shared<Result>(key: string, call: Call, work: () => Promise<Result>): Promise<Result>;
+  /**
+   * As `part`. Equal reads of one caller that wait for their turn are one, and what each makes of it has a turn of its own. One that has
+   * begun is not shared: it may not see what the next was woken for. `what`: what is equal.
+   */
+  shared<Result>(store: string, what: string, call: Call, work: () => Promise<Result>): Promise<Result>;
   /** Waits for its place among the large results: for what many do at one moment. */
   turn(): Promise<void>;
 }
@@ -275,7 +278,7 @@ export function createReadShares(stores = 1): ReadShares {
   const reservations = new WeakMap<Call, number>();
   let ahead = Promise.resolve();
   const oneByOne = createKeyedMutex();
-  const running = new Map<string, { readonly call: Call; readonly result: Promise<unknown> }>();
+  const waiting = new Map<string, { readonly call: Call; readonly result: Promise<unknown> }>();
 
   const shareOf = ({ caller: { id } }: Call): Share => {
     const existing = shares.get(id);
@@ -334,6 +337,13 @@ export function createReadShares(stores = 1): ReadShares {
     });
     return ahead;
   };
+  const inTurn = <Result>(store: string, call: Call, work: () => Promise<Result>, onTurn = () => {}) =>
+    oneByOne(JSON.stringify([call.caller.id, store]), async () => {
+      await afterOthers(BYTES_PER_TURN);
+      onTurn();
+      call.throwIfAborted();
+      return work();
+    });
 
   return {
     async records(limit, call, work, recordBytes) {
@@ -355,17 +365,12 @@ export function createReadShares(stores = 1): ReadShares {
       reserve(share, MAX_ANSWER_BYTES - SHARE_BYTES, call);
       return result;
     },
-    part: (store, call, work) =>
-      oneByOne(JSON.stringify([call.caller.id, store]), async () => {
-        await afterOthers(BYTES_PER_TURN);
-        call.throwIfAborted();
-        return work();
-      }),
-    async shared<Result>(what: string, call: Call, work: () => Promise<Result>) {
-      const key = JSON.stringify([call.caller.id, what]);
+    part: (store, call, work) => inTurn(store, call, work),
+    async shared<Result>(store: string, what: string, call: Call, work: () => Promise<Result>) {
+      const key = JSON.stringify([call.caller.id, store, what]);
       for (;;) {
-        const one = running.get(key) ?? { call, result: work().finally(() => running.delete(key)) };
-        running.set(key, one);
+        const one = waiting.get(key) ?? { call, result: inTurn(store, call, work, () => waiting.delete(key)) };
+        waiting.set(key, one);
         try {
           const result = (await call.unlessAborted(one.result)) as Result;
           if (one.call !== call) await afterOthers(BYTES_PER_TURN);

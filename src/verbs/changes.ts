@@ -156,9 +156,7 @@ async function readPart(
 ): Promise<ChangePart> {
   const ask = (from: string | undefined): Promise<ChangePart> => {
     const query = { ...filter, limit, left_scopes: 'first', after: from } as const;
-    return shares.shared(`changes ${JSON.stringify(query)}`, call, () =>
-      shares.part(store.name, call, () => store.changes(query, call)),
-    );
+    return shares.shared(store.name, JSON.stringify(query), call, () => store.changes(query, call));
   };
   let part = await ask(after);
   for (let parts = 1; part.changes.length === 0 && part.more && parts < MAX_PARTS; parts++) part = await ask(part.next);

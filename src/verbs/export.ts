@@ -201,8 +201,12 @@ export const importMemories = verb({
   demands: { write: 'all', users: 'all' },
   facts: () => NO_FACTS,
   async run({ memories, on_conflict }, access, call) {
-    const { max_record_bytes } = access;
-    const read = (body: unknown) => readExported(body, access, call);
+    const { max_record_bytes, shares } = access;
+    let versions = 0;
+    const beforeVersion = async () => {
+      if (++versions % VERSIONS_PER_TURN === 0) await shares.turn();
+    };
+    const read = (body: unknown) => readExported(body, access, call, beforeVersion);
     const inputs = await readAll(memories, read, bytesOf, max_record_bytes);
     const items = inputs.filter((one) => !(one instanceof OmpError)) as ExportedMemory[];
     if (new Set(items.map(({ memory }) => memory.id)).size < items.length) {
@@ -268,7 +272,12 @@ const bytesOf = ({ memory, versions = [] }: ExportedMemory): number =>
 
 const isVersionOf = (one: Memory, { id, user_id }: Memory): boolean => one.id === id && one.user_id === user_id;
 
-async function readExported(body: unknown, access: Access, call: Call): Promise<ExportedMemory> {
+async function readExported(
+  body: unknown,
+  access: Access,
+  call: Call,
+  beforeVersion: () => Promise<void>,
+): Promise<ExportedMemory> {
   const { vector, version, versions, ...identity } = parse(Identity, body);
   const memory = readImported(body, identity, access);
   const item = { memory, vector: vector == null ? null : decodeVector(vector) };
@@ -279,7 +288,7 @@ async function readExported(body: unknown, access: Access, call: Call): Promise<
   }
   const before: MemoryVersion[] = [];
   for (const one of versions ?? []) {
-    if (before.length % VERSIONS_PER_TURN === VERSIONS_PER_TURN - 1) await access.shares.turn();
+    await beforeVersion();
     before.push(readImportedVersion(one, memory, access));
   }
   before.sort((a, b) => b.version - a.version);

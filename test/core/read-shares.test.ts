@@ -207,13 +207,12 @@ describe('small reads that go on and on', () => {
     ) => {
       const { opened, open: answer } = gate();
       const call = callBy({ id: caller });
-      const work = () =>
-        shares.part(store, call, async () => {
-          started.push(name);
-          await call.unlessAborted(opened);
-          return name;
-        });
-      const done = what === undefined ? work() : shares.shared(what, call, work);
+      const work = async () => {
+        started.push(name);
+        await call.unlessAborted(opened);
+        return name;
+      };
+      const done = what === undefined ? shares.part(store, call, work) : shares.shared(store, what, call, work);
       return { done, answer, abort: (reason: Error) => call.abort(reason) };
     };
     return { begin, started };
@@ -253,6 +252,16 @@ describe('small reads that go on and on', () => {
     const later = begin('later', { what: 'x' });
     later.answer();
     expect(await later.done).toBe('later');
+  });
+
+  it('[Decision 51] are not one with a read that has begun, which may lack what the next was woken for', async () => {
+    const { begin, started } = open();
+    const a = begin('a', { what: 'x' });
+    await turns();
+    const [b, c] = [begin('b', { what: 'x' }), begin('c', { what: 'x' })];
+    for (const { answer } of [a, b, c]) answer();
+    expect(await Promise.all([a, b, c].map(({ done }) => done))).toEqual(['a', 'b', 'b']);
+    expect(started).toEqual(['a', 'b']);
   });
 
   it('[Decision 51] are read again by one of the others if the request that reads ends', async () => {

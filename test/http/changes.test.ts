@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { OmpError, type Provider } from '#contract';
 import { ANONYMOUS } from '../../src/core/grants.ts';
 import { NO_TELEMETRY } from '../../src/core/telemetry.ts';
+import { gate } from '../embedding/observed-embedder.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { holdTimers } from '../support/hold-timers.ts';
@@ -86,6 +87,34 @@ describe('waiting for changes', () => {
     // One for each before it waits, and far fewer than that again after the change.
     expect(asked.filter((within) => within === null).length).toBeLessThan(250);
     expect(asked).toContainEqual(['a/*']);
+  });
+
+  it('[Decision 51] [Decision 29] miss no change that comes while an equal request reads', async () => {
+    const { opened, open: answer } = gate();
+    let [held, looks] = [0, 0];
+    const server = await serverForTest({
+      alter: (provider) => ({
+        ...provider,
+        changes: async (query, call) => {
+          const part = await (provider as Required<Provider>).changes(query, call);
+          if (call.caller.id === 'gateway') looks += part.changes.length;
+          else if (query.after !== 'now' && held++ === 0) await opened;
+          return part;
+        },
+      }),
+    });
+    const { client } = server;
+    const after = (await client.changes({ after: 'now' })).next_cursor;
+    const first = client.changes({ after, wait: 60 });
+    await eventually(() => expect(held).toBe(1));
+    await client.add({ user_id: 'u', content: 'x' });
+    // The common reader has told it.
+    await eventually(() => expect(looks).toBe(1));
+    const second = client.changes({ after, wait: 1 });
+    await waitingIn(server, 2);
+    answer();
+    expect((await second).changes).toHaveLength(1);
+    expect((await first).changes).toHaveLength(1);
   });
 
   it('[Decision 51] an erase has a change for each 100 scopes, and a request reads one scope of each', async () => {

@@ -89,17 +89,19 @@ it('[Decision 29] on an open gateway every client address has its own share', as
   for (const reply of await Promise.all([...flood, other])) expect(reply.status).toBe(200);
 });
 
-it('[Decision 29] an import leaves the event loop turns while it reads the versions of a memory', async () => {
+it('[Decision 29] an import leaves the event loop turns while it reads the versions of its memories', async () => {
   const { client } = await serverForTest();
   const created_at = '2026-01-01T00:00:00.000Z';
-  const body = (id: string, count: number) => {
-    const memory = { id, user_id: 'u', content: 'x', created_at };
-    const versions = Array.from({ length: count }, (_, n) => ({ version: n + 1, memory }));
-    return { memories: [{ ...memory, versions }] };
-  };
+  const body = (name: string, memories: number, count: number) => ({
+    memories: Array.from({ length: memories }, (_, n) => {
+      const memory = { id: `${name}${n}`, user_id: 'u', content: 'x', created_at };
+      const versions = Array.from({ length: count / memories }, (_, n) => ({ version: n + 1, memory }));
+      return { ...memory, versions };
+    }),
+  });
   /** Turns between what arrives and what is sent, while nothing else is done. */
-  const turnsOf = async (id: string, count: number) => {
-    const sent = body(id, count);
+  const turnsOf = async (name: string, memories: number, count: number) => {
+    const sent = body(name, memories, count);
     let [turns, counting] = [0, true];
     const tick = () => {
       turns++;
@@ -111,5 +113,6 @@ it('[Decision 29] an import leaves the event loop turns while it reads the versi
     expect(status).toBe(200);
     return turns;
   };
-  expect(await turnsOf('many', 6_000)).toBeGreaterThan((await turnsOf('one', 1)) + 40);
+  expect(await turnsOf('many', 1, 6_000)).toBeGreaterThan((await turnsOf('one', 1, 1)) + 40);
+  expect(await turnsOf('few', 100, 6_000)).toBeGreaterThan((await turnsOf('single', 100, 100)) + 40);
 });

@@ -87,9 +87,10 @@ const Liveness = z
 
 const Readiness = z
   .looseObject({
-    status: z
-      .enum(['ready', 'starting', 'draining', 'read-only', 'unavailable'])
-      .meta({ description: '`draining`: the gateway is stopping; `unavailable`: the backend does not answer.' }),
+    status: z.enum(['ready', 'starting', 'draining', 'read-only', 'unavailable']).meta({
+      description:
+        '`draining`: the gateway is stopping; `read-only`: the database takes no changes; `unavailable`: the backend does not answer.',
+    }),
   })
   .meta({ id: 'Readiness' });
 
