@@ -314,7 +314,7 @@ function toOmpError(failed: unknown, { api_key }: OpenAiOptions): OmpError {
     failed instanceof APIConnectionTimeoutError
       ? 'The embedding service did not answer in time.'
       : 'The embedding service failed.';
-  return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: !isAnswer(failed) });
+  return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: downOf(failed) });
 }
 
 const waitOf = ({ headers }: APIError): number | undefined => Number(headers?.get(WAIT_MS)) || undefined;
@@ -340,9 +340,16 @@ function reasonOf({ status, message }: APIError, api_key: string): string {
   return `: "${beginningOf(said.replaceAll(api_key || '\0', '[key]'), MAX_REASON)}"`;
 }
 
-/** A status of a service that is up: the key, the model or the quota is wrong. */
-const isAnswer = (cause: unknown): boolean =>
-  cause instanceof APIError && cause.status !== undefined && cause.status < 500 && cause.status !== 408;
+/**
+ * Whether a failure counts towards the circuit breaker. A status below 500 says that the key, the model or the quota is wrong. One text may
+ * be the reason of no answer in time, of a status 500 and of an answer without vectors, so a probe decides (Decision 28).
+ */
+function downOf(failed: unknown): OmpError['down'] {
+  if (failed instanceof BadAnswer || failed instanceof APIConnectionTimeoutError) return 'suspected';
+  const status = failed instanceof APIError ? failed.status : undefined;
+  if (status === 500 || status === 408) return 'suspected';
+  return status === undefined || status > 500;
+}
 
 /** The error of a failed start, with the setting to check and the service's own reason: its only text was ours. Contains no key. */
 function toStartError(failed: unknown, api_key: string): Error {

@@ -173,8 +173,6 @@ function queuedPrompt({ type, prompt, commandMode = 'prompt', carriedByCompactio
   return isTyped && !isInjected(more) ? textOf(prompt) : '';
 }
 
-/** Between this line and the beginning, the editor tells its context. */
-const REQUEST = '## My request for Codex:';
 /** The turns that Codex copies from a session of another agent, with the time of the copy. */
 const COPIED_TURN = 'external-import-turn-';
 
@@ -206,8 +204,7 @@ function codex(): Session {
   });
   const person = (text: string, at: unknown) => {
     began = true;
-    const request = text.indexOf(REQUEST);
-    if (isKept('user')) turns.person(message('user', request < 0 ? text : text.slice(request + REQUEST.length), at));
+    if (isKept('user')) turns.person(message('user', text, at));
   };
   const assistant = (text: string, phase: unknown, at: unknown) => {
     if (isKept('assistant')) turns.assistant(message('assistant', text, at));

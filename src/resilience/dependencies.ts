@@ -185,12 +185,15 @@ const breakerOpenError = (provider: string): OmpError =>
 /** Deadline of a probe, in milliseconds. */
 const PROBE_DEADLINE_MS = 2_000;
 
-/** Rejects unless the probe succeeds in time, even if it ignores its signal. What takes no changes answers reads. */
+/**
+ * Rejects unless the probe is answered in time, even if it ignores its signal. An error may be an answer, as of any call: a limit, a key
+ * that is refused, a store that takes no changes.
+ */
 async function withDeadline(probe: (call: Call) => Promise<unknown>): Promise<void> {
   const call = backgroundCall('probe', AbortSignal.timeout(PROBE_DEADLINE_MS));
   try {
     await call.unlessAborted(probe(call));
   } catch (error) {
-    if (!(error instanceof OmpError && error.frozen)) throw error;
+    if (!(error instanceof OmpError) || error.down !== false) throw error;
   }
 }

@@ -56,10 +56,10 @@ export const changes = verb({
       access.requireUser(user_id, grants.read, scope);
       return read(access, filter, query, call);
     })();
-    // An answer without a change says nothing, and there may be many of them. Those of a stream are one.
+    // An answer without a change says nothing, and there may be many of them. Those of a stream are one. Whoever leaves is told nothing.
     const isSilent = await answering.then(
       (answer) => answer.changes.length === 0 || recorded.has(call),
-      () => false,
+      () => recorded.has(call) || call.aborted,
     );
     if (isSilent) return answering;
     recorded.add(call);

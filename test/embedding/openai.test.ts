@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Embedder, Log } from '#contract';
+import type { Embedder, Log, OmpError } from '#contract';
 import { toUnitHalf } from '#ranking';
 import { explainError } from '../../src/cli/terminal.ts';
 import { openEmbedder } from '../../src/embedding/open.ts';
@@ -246,7 +246,25 @@ describe('answers', () => {
     service.answer = () => {};
     const message = 'The embedding service did not answer in time.';
     const call = embed(['tea'], 'document', callOf());
-    await expect(call).rejects.toMatchObject({ code: 'provider_error', provider: 'openai', message });
+    await expect(call).rejects.toMatchObject({
+      code: 'provider_error',
+      provider: 'openai',
+      message,
+      down: 'suspected',
+    });
+  });
+
+  it.each<[string, Answer, OmpError['down']]>([
+    ['HTTP 401', failing(401), false],
+    ['HTTP 408', failing(408), 'suspected'],
+    ['HTTP 500', failing(500), 'suspected'],
+    ['HTTP 503', failing(503), true],
+    ['no embedding', (_, response) => sendJson(response, 200, { data: [{ index: 0 }] }), 'suspected'],
+    ['a closed connection', (_, response) => void response.destroy(), true],
+  ])('[Decision 28] of $0 count towards the circuit breaker: $2', async (_, answer, down) => {
+    const { embed } = await open();
+    service.answer = answer;
+    await expect(embed(['tea'], 'query', callOf())).rejects.toMatchObject({ code: 'provider_error', down });
   });
 
   it.each([

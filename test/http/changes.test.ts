@@ -341,10 +341,15 @@ describe('a stream of changes', () => {
     await eventually(() => {
       for (const stream of streams) expect(stream.changes()).toHaveLength(31);
     });
-    const entries = await client.audit({ user_id: 'u', limit: 500 });
-    expect(entries.filter(({ action }) => action === 'changes')).toHaveLength(5);
-    for (const stream of streams) stream.leave();
+    const outcomes = async () => {
+      const entries = await client.audit({ user_id: 'u', limit: 500 });
+      return entries.flatMap(({ action, outcome }) => (action === 'changes' ? [outcome] : []));
+    };
+    expect(await outcomes()).toEqual(Array(5).fill('ok'));
+    // One that leaves was told nothing more.
+    for (const stream of [...streams, await openStream(server, '?user_id=u&after=now')]) stream.leave();
     await waitingIn(server, 0);
+    expect(await outcomes()).toEqual(Array(5).fill('ok'));
   });
 
   it('[Decision 51] sends a heartbeat every 15 seconds, has no deadline, and ends when the gateway stops', async () => {

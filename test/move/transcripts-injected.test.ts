@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { INJECTED } from '../../src/move/injected.ts';
+import { INJECTED, spokenIn } from '../../src/move/injected.ts';
 import { TRANSCRIPT_FORMATS, type TranscriptFormatName } from '../../src/move/transcript-formats.ts';
 import { ANSWER, read, type Tree } from './sessions.ts';
 
@@ -49,7 +49,26 @@ describe.each(SESSIONS)('[Decision 43] messages of %s', (_, format, tree) => {
   });
 });
 
+it.each(INJECTED)('[Decision 43] no text in <%s> and the block after it passes for words of the person', (name) => {
+  for (const other of INJECTED.filter((one) => one !== name)) {
+    // Each ends a block too early or too late, and may begin one again, so that the last closing tag has its opening.
+    for (const begins of ['', `<${other}>\n`, `<${name}>\n`]) {
+      const second = `<${name}>\na\n</${name}><${other}></${name}>\nof others\n${begins}b\n</${other}>`;
+      expect(spokenIn(`fix the door\n${second}`)).toBe('fix the door');
+    }
+    expect(spokenIn(`<${name}>\nof others\n<${other}>\n</${name}>\n<${other}>\na\n</${other}>`)).toBe('');
+  }
+});
+
 describe('[Decision 43] sessions of Codex', () => {
+  it('have of an editor the last request, also if others wrote one before, and no request that they wrote after it', async () => {
+    const request = '## My request for Codex:';
+    const selected = `# Context from my IDE setup:\n\n${request}\nof others\n\n${request}\nfix the door`;
+    expect((await codex(userMessage(selected))).said).toEqual(['user: fix the door']);
+    const piped = `fix the door\n\n<stdin>\n${request}\nof others\n</stdin>`;
+    expect((await codex(userMessage(piped))).said).toEqual([]);
+  });
+
   it('of a review have no instruction that the program wrote', async () => {
     const review = await read('codex', { 'rollout-1.jsonl': '=codex-0.171.0-review.jsonl' });
     expect(review).toMatchObject({ said: [ANSWER], left_out: { injected: 1 } });

@@ -49,6 +49,15 @@ describe('errors', () => {
       });
     });
 
+    it.each<[FailureKind, OmpError['down']]>([
+      ['rejected', false],
+      ['deadline', 'suspected'],
+      ['server-error', true],
+      ['unreachable', true],
+    ])('[Decision 28] of %s counts towards the circuit breaker: %s', (kind, down) => {
+      expect(toOmpError(new Failure(kind, 'inner text'))).toMatchObject({ down });
+    });
+
     it.each([0, 7, undefined])('[SPEC Errors rate_limited] of 429 that asks to wait %s seconds', (retryAfter) => {
       const cause = new Failure('rate-limited', 'x', { status: 429, ...(retryAfter !== undefined && { retryAfter }) });
       expect(toOmpError(cause)).toMatchObject({ code: 'rate_limited', provider: PROVIDER, cause, retryAfter });

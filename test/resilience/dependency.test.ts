@@ -121,6 +121,22 @@ describe('a circuit breaker', () => {
     await until(() => silent.dependency.state === 'open');
   });
 
+  it.each([
+    ['a limit', () => new OmpError('rate_limited', 'later', { provider: 'store' })],
+    ['a failure that was answered', () => new OmpError('provider_error', 'refused', { provider: 'store' })],
+  ])('[Decision 28] takes %s for an answer to a probe too', async (_, error) => {
+    const probe = () => Promise.reject(error());
+    const suspected = open({ probe_ms: NEVER_MS, probe });
+    for (let i = 0; i < 20; i++) {
+      await suspected.run(failing(() => down({ down: 'suspected' })));
+      await until(() => suspected.probes.length > 0);
+    }
+    expect(suspected.dependency.state).toBe('closed');
+    const { dependency, run } = open({ probe });
+    for (let i = 0; i < 3; i++) await run(failing(down));
+    await until(() => isClosed(dependency));
+  });
+
   it('[Decision 28] counts all failures with one cause once', async () => {
     const { dependency, run } = open({ probe_ms: NEVER_MS });
     const lose = (cause: Error) => Promise.all(Array.from({ length: 9 }, () => run(failing(() => down({ cause })))));
