@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OmpError } from '#contract';
@@ -119,6 +120,18 @@ describe('a circuit breaker', () => {
     expect(silent.probes).toHaveLength(1);
     answer();
     await until(() => silent.dependency.state === 'open');
+  });
+
+  it('[Decision 28] counts a deadline once, however many calls of its request it ends', async () => {
+    const { dependency, run, probes } = open({ probe_ms: NEVER_MS, probe: () => Promise.reject(down()) });
+    for (const state of ['closed', 'closed', 'open']) {
+      const deadline = down({ down: 'suspected' });
+      await Promise.all(Array.from({ length: 9 }, () => run(failing(() => deadline))));
+      // The probe has failed.
+      await turn();
+      expect(dependency.state).toBe(state);
+    }
+    expect(probes).toHaveLength(3);
   });
 
   it('[Decision 28] counts all failures with one cause once', async () => {
