@@ -310,11 +310,10 @@ function toOmpError(failed: unknown, { api_key }: OpenAiOptions): OmpError {
     const retryAfter = wait && Math.ceil(wait / 1_000);
     return new OmpError('rate_limited', message, { provider: PROVIDER, cause, ...(retryAfter && { retryAfter }) });
   }
-  const message =
-    failed instanceof APIConnectionTimeoutError
-      ? 'The embedding service did not answer in time.'
-      : 'The embedding service failed.';
-  return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: !isAnswer(failed) });
+  const isLate = failed instanceof APIConnectionTimeoutError;
+  const message = isLate ? 'The embedding service did not answer in time.' : 'The embedding service failed.';
+  const down = isLate ? 'suspected' : !isAnswer(failed);
+  return new OmpError('provider_error', message, { provider: PROVIDER, cause, down });
 }
 
 const waitOf = ({ headers }: APIError): number | undefined => Number(headers?.get(WAIT_MS)) || undefined;

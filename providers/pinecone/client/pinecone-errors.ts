@@ -132,7 +132,8 @@ export function toOmpError(cause: unknown): OmpError {
   const message = BY_STATUS[status] ?? BY_KIND[kind];
   if (kind !== 'rate-limited') {
     // A rejection proves that Pinecone answers. All others were retried already (`retry.ts`).
-    return new OmpError('provider_error', message, { provider: PROVIDER, cause, down: kind !== 'rejected' });
+    const down = kind === 'deadline' ? 'suspected' : kind !== 'rejected';
+    return new OmpError('provider_error', message, { provider: PROVIDER, cause, down });
   }
   return new OmpError('rate_limited', message, {
     provider: PROVIDER,
