@@ -186,12 +186,15 @@ const breakerOpenError = (provider: string): OmpError =>
 /** Deadline of a probe, in milliseconds. */
 const PROBE_DEADLINE_MS = 2_000;
 
-/** Rejects unless the probe succeeds in time, even if it ignores its signal. What takes no changes answers reads. */
+/**
+ * Rejects unless the probe is answered in time, even if it ignores its signal. A limit is an answer, and what takes no changes answers
+ * reads.
+ */
 async function withDeadline(probe: (call: Call) => Promise<unknown>): Promise<void> {
   const call = backgroundCall('probe', AbortSignal.timeout(PROBE_DEADLINE_MS));
   try {
     await call.unlessAborted(probe(call));
   } catch (error) {
-    if (!(error instanceof OmpError && error.frozen)) throw error;
+    if (!(error instanceof OmpError && (error.frozen || error.code === 'rate_limited'))) throw error;
   }
 }

@@ -144,13 +144,17 @@ describe('a circuit breaker', () => {
     expect(dependency.state).toBe('open');
   });
 
-  it('[Decision 31] closes after a probe of a store that takes no changes, since it answers reads', async () => {
-    const probe = async () => {
-      throw new OmpError('provider_error', 'read-only', { frozen: true });
-    };
-    const { dependency, run } = open({ probe });
+  it.each([
+    ['a store that takes no changes, since it answers reads', new OmpError('provider_error', 'no', { frozen: true })],
+    ['a store that limits requests, since that is an answer', new OmpError('rate_limited', 'later')],
+  ])('[Decision 28] [Decision 31] closes after a probe of %s, and stays closed at deadlines', async (_, answer) => {
+    const { dependency, run, probes } = open({ probe: () => Promise.reject(answer) });
     for (let i = 0; i < 3; i++) await run(failing(down));
     await until(() => isClosed(dependency));
+    for (let i = 0; i < 3; i++) await run(failing(() => down({ down: 'suspected' })));
+    await until(() => probes.length > 1);
+    await turn();
+    expect(dependency.state).toBe('closed');
   });
 
   it('[Decision 28] closes after a successful probe, and logs for how long it was open', async () => {
