@@ -176,12 +176,17 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
     const size = isFirst ? rest.length - 1 : rest.length >> 1;
     const [shorter, longer] = [rest.slice(0, size), rest.slice(size)];
     const failure = await embed(shorter);
-    if (failure === undefined) return isolate(longer, reason);
-    // A service that fails again for half of them may fail whatever it gets.
-    if (!isRejection(failure)) return isFirst ? isolate(rest, reason) : reject(rest, failure);
-    await isolate(shorter, failure);
-    const another = await embed(stillPresent(longer));
-    if (another !== undefined) await isolate(longer, another);
+    if (failure !== undefined) {
+      // A service that fails again for half of them may fail whatever it gets.
+      if (!isRejection(failure)) return isFirst ? isolate(rest, reason) : reject(rest, failure);
+      await isolate(shorter, failure);
+    } else if (longer.length > 1) {
+      return isolate(longer, reason);
+    }
+    // A service may refuse the number of texts, or all of them together: a text fails only if it failed alone.
+    const others = stillPresent(longer);
+    const another = await embed(others);
+    if (another !== undefined) await isolate(others, another);
   };
   const error = await embed(items);
   if (error === undefined) return;

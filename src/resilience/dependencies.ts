@@ -69,7 +69,7 @@ const PAUSE_MS = 100;
 
 export function createDependency(options: DependencyOptions): Dependency {
   const { name, probe, log, retries, breaker_failures, probe_ms } = options;
-  const counts = failures();
+  const isAnother = causes();
   let state: BreakerState = 'closed';
   let failed = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -134,8 +134,10 @@ export function createDependency(options: DependencyOptions): Dependency {
           failed = 0;
           return result;
         } catch (error) {
-          if (saysDown(error) === 'suspected') suspect();
-          if (counts(error)) count(error);
+          const down = saysDown(error);
+          const counts = down !== false && isAnother(error);
+          if (counts && down === 'suspected') suspect();
+          else if (counts) count(error);
           if (attempt > retries || !mayRepeat(error, operation) || state !== 'closed') throw error;
         }
         await sleep(retryPause(attempt), undefined, { signal: call.signal }).catch(() => {});
@@ -151,13 +153,12 @@ export function createDependency(options: DependencyOptions): Dependency {
 }
 
 /**
- * Whether an error counts towards the circuit breaker. Errors with the same cause count once: a lost connection fails all
- * calls on it.
+ * Whether an error has another cause than the one before. Those with the same count once towards the circuit breaker: a lost connection
+ * fails all calls on it, and a deadline all calls of its request.
  */
-function failures(): (error: unknown) => boolean {
+function causes(): (error: unknown) => boolean {
   let last: unknown;
   return (error) => {
-    if (saysDown(error) !== true) return false;
     const cause = (error as Error).cause ?? error;
     const another = cause !== last;
     last = cause;

@@ -241,7 +241,7 @@ describe('answers', () => {
     expect(error.cause).toBeInstanceOf(Error);
   });
 
-  it('that do not come in time are a provider_error', async () => {
+  it('[Decision 28] that do not come in time are a provider_error, and let a probe find out why', async () => {
     const { embed } = await eventually(() => open({ timeout_ms: 1_000 }));
     service.answer = () => {};
     const message = 'The embedding service did not answer in time.';

@@ -244,8 +244,8 @@ describe('failure', () => {
   const REFUSAL = new OmpError('invalid_request', 'refused');
   const FAILURE = new OmpError('provider_error', 'failed', { cause: new FailedStatus(500, 'HTTP 500') });
 
-  it('one text of 70 that a service refuses costs one more request if it is the longest, and never more than 15', async () => {
-    expect(await requestsFor([70], REFUSAL)).toBe(2);
+  it('one text of 70 that a service refuses costs two more requests if it is the longest, and never more than 15', async () => {
+    expect(await requestsFor([70], REFUSAL)).toBe(3);
     for (let length = 1; length <= 70; length++) {
       expect(await requestsFor([length], REFUSAL), String(length)).toBeLessThanOrEqual(15);
     }
@@ -253,11 +253,25 @@ describe('failure', () => {
   });
 
   it('a long text for which a service fails fails alone, and a service that fails for every text gets two requests more', async () => {
-    expect(await requestsFor([70], FAILURE)).toBe(2);
+    expect(await requestsFor([70], FAILURE)).toBe(3);
     expect(await requestsFor([68, 69, 70], FAILURE)).toBeLessThanOrEqual(12);
     const all = Array.from({ length: 70 }, (_, i) => i + 1);
     expect(await requestsFor(all, FAILURE)).toBe(3);
     expect(await requestsFor(all, new OmpError('provider_error', 'down'))).toBe(1);
+  });
+
+  it.each([
+    ['refuses', REFUSAL],
+    ['fails for', FAILURE],
+  ])('no text is refused by a service that %s more texts than it takes at once', async (_, failure) => {
+    for (const most of [32, 63]) {
+      const { batched } = batching({ batchSize: 64 }, ({ texts }) => {
+        if (texts.length > most) throw failure;
+      });
+      const texts = Array.from({ length: 64 }, (_, i) => 'x'.repeat(i + 1));
+      const all = Promise.all(texts.map((text) => batched.embed([text], 'document', callOf())));
+      expect((await all).map(numbers)).toEqual(texts.map(({ length }) => [length]));
+    }
   });
 
   it('a text is not refused because one beside it was whose caller left', async () => {

@@ -37,7 +37,7 @@ describe('errors', () => {
       ['connection-lost', {}, 'the connection to Pinecone was lost'],
       ['deadline', {}, 'Pinecone took too long'],
       ['malformed', {}, 'Pinecone sent an answer that cannot be read'],
-    ])('[SPEC Errors provider_error] of %s %j', (kind, facts, message) => {
+    ])('[SPEC Errors provider_error] [Decision 28] of %s %j', (kind, facts, message) => {
       const cause = new Failure(kind, 'inner text', facts);
       const error = toOmpError(cause);
       expect(error).toMatchObject({
@@ -46,6 +46,8 @@ describe('errors', () => {
         message,
         cause,
         retryAfter: undefined,
+        // A rejection is an answer, and a deadline may be due to what was asked.
+        down: kind === 'deadline' ? 'suspected' : kind !== 'rejected',
       });
     });
 

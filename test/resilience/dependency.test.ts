@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { OmpError } from '#contract';
@@ -137,6 +138,18 @@ describe('a circuit breaker', () => {
     await until(() => isClosed(dependency));
   });
 
+  it('[Decision 28] counts a deadline once, however many calls of its request it ends', async () => {
+    const { dependency, run, probes } = open({ probe_ms: NEVER_MS, probe: () => Promise.reject(down()) });
+    for (const state of ['closed', 'closed', 'open']) {
+      const deadline = down({ down: 'suspected' });
+      await Promise.all(Array.from({ length: 9 }, () => run(failing(() => deadline))));
+      // The probe has failed.
+      await turn();
+      expect(dependency.state).toBe(state);
+    }
+    expect(probes).toHaveLength(3);
+  });
+
   it('[Decision 28] counts all failures with one cause once', async () => {
     const { dependency, run } = open({ probe_ms: NEVER_MS });
     const lose = (cause: Error) => Promise.all(Array.from({ length: 9 }, () => run(failing(() => down({ cause })))));
@@ -147,13 +160,17 @@ describe('a circuit breaker', () => {
     expect(dependency.state).toBe('open');
   });
 
-  it('[Decision 31] closes after a probe of a store that takes no changes, since it answers reads', async () => {
-    const probe = async () => {
-      throw new OmpError('provider_error', 'read-only', { frozen: true });
-    };
-    const { dependency, run } = open({ probe });
+  it.each([
+    ['a store that takes no changes, since it answers reads', new OmpError('provider_error', 'no', { frozen: true })],
+    ['a store that limits requests, since that is an answer', new OmpError('rate_limited', 'later')],
+  ])('[Decision 28] [Decision 31] closes after a probe of %s, and stays closed at deadlines', async (_, answer) => {
+    const { dependency, run, probes } = open({ probe: () => Promise.reject(answer) });
     for (let i = 0; i < 3; i++) await run(failing(down));
     await until(() => isClosed(dependency));
+    for (let i = 0; i < 3; i++) await run(failing(() => down({ down: 'suspected' })));
+    await until(() => probes.length > 1);
+    await turn();
+    expect(dependency.state).toBe('closed');
   });
 
   it('[Decision 28] closes after a successful probe, and logs for how long it was open', async () => {

@@ -156,7 +156,6 @@ export async function openTables(
       return row !== undefined;
     },
     ...readsOn(db),
-    ...(embedder && {}),
     ...createUserVerbs(names, run, audit),
     userUsage: limited.userUsage,
     ...createExport(names, run, { model, versions }),
