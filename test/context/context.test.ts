@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
-import { TOKEN_ENCODING, toContext } from '../../src/core/context.ts';
+import { TOKEN_ENCODING, toContext } from '../../src/context/context.ts';
 import { context } from '../../src/verbs/search.ts';
 import { fenced } from '../support/context.ts';
 import { callBy } from '../support/requests.ts';
@@ -308,7 +308,7 @@ describe('huge contents', () => {
         '--conditions=source',
         '--input-type=module',
         '--eval',
-        `import { toContext } from './src/core/context.ts';
+        `import { toContext } from './src/context/context.ts';
          const memory = { id: 'm', content: ${content}, supersedes: [], valid_from: null, valid_to: null,
            created_at: '', source: null, extensions: {} };
          const { token_count } = await toContext([{ memory, score: 1 }], { budget: 500 }, { now: new Date(), untrusted: false });

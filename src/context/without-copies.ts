@@ -1,7 +1,7 @@
 import { isUntrusted, type SearchHit } from '#contract';
 import { newestFirst } from '#toolbox';
-import type { MarkedHit } from './current.ts';
-import { saidAt } from './said.ts';
+import type { MarkedHit } from '../core/current.ts';
+import { saidAt } from './age.ts';
 
 /**
  * One hit for each text of a user (Decision 58): the newest memory with it, in the place and with the score of the best. A memory
@@ -32,7 +32,7 @@ const compare = (a: string, b: string): number => Number(a > b) - Number(a < b);
 const MAX_LENGTH = 2_000;
 
 /**
- * Two texts that are the same in this form say the same. Nothing looser is safe: in test/core/copies.test.ts texts that say
+ * Two texts that are the same in this form say the same. Nothing looser is safe: in test/context/without-copies.test.ts texts that say
  * something else share up to 93 % of their trigrams, and copies with a small edit as little as 71 %.
  *
  * The case of a word counts, but for a capital at the beginning of the text: `US` is not `us`, and a password may be `Anna`. Symbols at

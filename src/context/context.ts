@@ -1,7 +1,8 @@
 import { type Call, isUntrusted, type SearchHit } from '#contract';
 import { openThread } from '#ranking';
 import { conversationOf } from '#toolbox';
-import type { Lines, LinesRequest } from './context-lines.ts';
+import { type Currency, currentAmong, currentHits } from '../core/current.ts';
+import { ageFactor, weighted } from './age.ts';
 import {
   anchorsOf,
   type ConversationOf,
@@ -11,10 +12,9 @@ import {
   type RankedHit,
   rankByConversation,
 } from './conversations.ts';
-import { withoutCopies } from './copies.ts';
-import { type Currency, currentAmong, currentHits } from './current.ts';
+import type { Lines, LinesRequest } from './lines.ts';
 import { type NamedTime, nearnessFactor } from './named-times.ts';
-import { ageFactor, weighted } from './said.ts';
+import { withoutCopies } from './without-copies.ts';
 
 /** The encoding of `token_budget` and `token_count`. */
 export const TOKEN_ENCODING = 'o200k_base';

@@ -1,6 +1,6 @@
 import { countTokens, isWithinTokenLimit } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, it, vi } from 'vitest';
-import { type Recalled, linesWithin as within } from '../../src/core/context-lines.ts';
+import { type Recalled, linesWithin as within } from '../../src/context/lines.ts';
 import { fenced } from '../support/context.ts';
 
 const recalled = (fields: Partial<Recalled>): Recalled => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SearchHit } from '#contract';
-import { withoutCopies } from '../../src/core/copies.ts';
+import { withoutCopies } from '../../src/context/without-copies.ts';
 import type { MarkedHit } from '../../src/core/current.ts';
 
 interface Given {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { timesNamed } from '../../src/core/named-times.ts';
+import { timesNamed } from '../../src/context/named-times.ts';
 
 /** A Thursday. */
 const NOW = new Date('2024-08-15T12:00:00.000Z');

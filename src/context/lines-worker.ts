@@ -1,4 +1,4 @@
 import { answerQuestions } from '#ranking';
-import { linesWithin } from './context-lines.ts';
+import { linesWithin } from './lines.ts';
 
 answerQuestions(linesWithin);

@@ -1,5 +1,5 @@
 import type { Memory } from '#contract';
-import { isUnknown, saidAt } from './said.ts';
+import { isUnknown, saidAt } from './age.ts';
 
 /** A time that a text names, in milliseconds since 1970; `to` is exclusive. */
 export interface NamedTime {

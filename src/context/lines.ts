@@ -1,7 +1,7 @@
 import { countTokens, isWithinTokenLimit, setMergeCacheSize } from 'gpt-tokenizer/encoding/o200k_base';
 import type { Memory } from '#contract';
 import { conversationOf } from '#toolbox';
-import { saidAt } from './said.ts';
+import { saidAt } from './age.ts';
 
 /** What a line shows of a memory, and what decides its place. */
 export type Recalled = Pick<Memory, 'id' | 'user_id' | 'scope' | 'content' | 'created_at' | 'valid_from' | 'source'> & {

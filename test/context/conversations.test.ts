@@ -5,7 +5,7 @@ import {
   NEIGHBOUR_WEIGHT,
   type RankedHit,
   rankByConversation,
-} from '../../src/core/conversations.ts';
+} from '../../src/context/conversations.ts';
 import { conversationOf } from '../../src/toolbox/index.ts';
 import { memoryOf } from '../support/requests.ts';
 
