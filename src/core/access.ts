@@ -11,13 +11,13 @@ import {
   type Within,
 } from '#contract';
 import { createKeyedMutex, globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
+import type { Retention } from '../features/retention/retention.ts';
+import type { Webhooks } from '../features/webhooks/interface.ts';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
-import type { Retention } from './retention.ts';
 import { stamped, untrustedDenied } from './stamping.ts';
 import type { UserLimitRules } from './user-limits.ts';
-import type { Webhooks } from './webhooks.ts';
 import type { Store } from './with-embedder.ts';
 
 /** What the verbs of a gateway work with. */

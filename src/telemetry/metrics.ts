@@ -12,11 +12,11 @@ import {
   type UsageMeter,
 } from '#contract';
 import { askRarely } from '../core/rarely.ts';
-import type { RetentionStats } from '../core/retention.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
 import type { UserLimitRejections } from '../core/user-limits.ts';
-import type { DeliveryStats } from '../core/webhooks.ts';
 import type { MountedStore } from '../core/with-embedder.ts';
+import type { RetentionStats } from '../features/retention/retention.ts';
+import type { DeliveryStats } from '../features/webhooks/interface.ts';
 import { version } from '../package.ts';
 
 /** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */

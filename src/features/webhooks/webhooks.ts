@@ -8,8 +8,8 @@ import {
   type StoredWebhook,
   type WebhookPatch,
 } from '#contract';
-import type { Webhook, Webhooks } from '../core/webhooks.ts';
 import { type Courier, type CourierOptions, createCourier, deliver } from './delivery.ts';
+import type { Webhook, Webhooks } from './interface.ts';
 import { newSecret } from './secrets.ts';
 import { type Sender, type SenderOptions, startSender } from './sender.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { newSecret } from '../../src/webhooks/secrets.ts';
-import { eventually } from '../support/eventually.ts';
-import { holdTimers } from '../support/hold-timers.ts';
+import { newSecret } from '../../../src/features/webhooks/secrets.ts';
+import { eventually } from '../../support/eventually.ts';
+import { holdTimers } from '../../support/hold-timers.ts';
 import { call, openGateway, openMemoryStore } from './gateway.ts';
 import { openReceiver, type Received, type Receiver } from './receiver.ts';
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createPost, isGlobal, type Resolve } from '../../src/webhooks/post.ts';
-import { eventually } from '../support/eventually.ts';
-import { holdTimers } from '../support/hold-timers.ts';
+import { createPost, isGlobal, type Resolve } from '../../../src/features/webhooks/post.ts';
+import { eventually } from '../../support/eventually.ts';
+import { holdTimers } from '../../support/hold-timers.ts';
 import { openReceiver } from './receiver.ts';
 
 const never = new AbortController().signal;

@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest';
 import { backgroundCall, type StoredWebhook } from '#contract';
-import type { NewWebhook } from '../../src/core/webhooks.ts';
-import { createApp } from '../../src/http/app.ts';
-import { openWebhooks } from '../../src/webhooks/webhooks.ts';
-import { knownCallers } from '../support/known-callers.ts';
-import { openStoreOf, type WritableStore } from '../support/stores.ts';
-import { APP_LIMITS, clientTo, gateOn, RECORDED, recordingLog } from '../support/subject.ts';
+import type { NewWebhook } from '../../../src/features/webhooks/interface.ts';
+import { openWebhooks } from '../../../src/features/webhooks/webhooks.ts';
+import { createApp } from '../../../src/http/app.ts';
+import { knownCallers } from '../../support/known-callers.ts';
+import { openStoreOf, type WritableStore } from '../../support/stores.ts';
+import { APP_LIMITS, clientTo, gateOn, RECORDED, recordingLog } from '../../support/subject.ts';
 
 export const SECRET = 'a secret of the gateway, long enough';
 export const call = backgroundCall('test', new AbortController().signal);

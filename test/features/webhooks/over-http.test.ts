@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Client, Fields } from '../support/client.ts';
-import { expectError } from '../support/expect-error.ts';
-import { openSubject } from '../support/subject.ts';
+import type { Client, Fields } from '../../support/client.ts';
+import { expectError } from '../../support/expect-error.ts';
+import { openSubject } from '../../support/subject.ts';
 import { call, openGateway, openMemoryStore, SECRET } from './gateway.ts';
 import { openReceiver } from './receiver.ts';
 

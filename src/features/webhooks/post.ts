@@ -3,7 +3,7 @@ import { type RequestOptions, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { type DeliveryOutcome, invalidRequest } from '#contract';
-import { version } from '../package.ts';
+import { version } from '../../package.ts';
 
 const NOT_GLOBAL = new BlockList();
 for (const range of [

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { type Call, type Memory, OmpError, type Position, type Ref } from '#contract';
 import { recordBytes } from '#toolbox';
-import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../core/access.ts';
-import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
-import { partsIn } from '../core/mounts.ts';
-import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from '../core/rollback.ts';
-import type { Store, StorePart, StoreReads } from '../core/with-embedder.ts';
-import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from './fields.ts';
-import { verb } from './verb.ts';
-import { restoringPatch } from './versions.ts';
-import { MemoryFields, memoryExample, toWire, withoutUndefined } from './wire-memory.ts';
+import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../../core/access.ts';
+import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../../core/cursor.ts';
+import { partsIn } from '../../core/mounts.ts';
+import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
+import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { restoringPatch } from '../../verbs/versions.ts';
+import { MemoryFields, memoryExample, toWire, withoutUndefined } from '../../verbs/wire-memory.ts';
+import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from './plan.ts';
 
 /*
  * Undoes what was written in a time, by a caller (Decision 56).

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Memory, ORIGIN, type Origin } from '#contract';
 import { newRecord } from '#toolbox';
-import { type Plan, planOf, type Undone, writeOf } from '../../src/core/rollback.ts';
+import { type Plan, planOf, type Undone, writeOf } from '../../src/features/rollback/plan.ts';
 import { memoryOf } from '../support/requests.ts';
 
 const SINCE = '2026-03-02T00:00:00.000Z';

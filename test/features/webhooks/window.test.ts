@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createWindow, type Pending, pauseAfter } from '../../src/webhooks/window.ts';
+import { createWindow, type Pending, pauseAfter } from '../../../src/features/webhooks/window.ts';
 
 const item = (cursor: string, user_id: string): Pending => ({
   ...{ cursor, user_id },

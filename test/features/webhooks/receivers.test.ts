@@ -4,11 +4,11 @@ import { existsSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { newSecret } from '../../src/webhooks/secrets.ts';
-import { signedHeaders } from '../../src/webhooks/signature.ts';
-import { blocks, ROOT, read } from '../docs/markdown.ts';
-import { temporaryFolder, watch } from '../process/gateway.ts';
-import { eventually } from '../support/eventually.ts';
+import { newSecret } from '../../../src/features/webhooks/secrets.ts';
+import { signedHeaders } from '../../../src/features/webhooks/signature.ts';
+import { blocks, ROOT, read } from '../../docs/markdown.ts';
+import { temporaryFolder, watch } from '../../process/gateway.ts';
+import { eventually } from '../../support/eventually.ts';
 import { openGateway, openMemoryStore } from './gateway.ts';
 
 const PYTHON = '/usr/bin/python3';
@@ -32,7 +32,7 @@ function startReceiver(language: string, file: string, env: Readonly<Record<stri
   return watch(
     spawn(language === 'js' ? process.execPath : PYTHON, [file], {
       cwd: folder,
-      env: { PATH: process.env.PATH, PYTHONPATH: join(ROOT, 'test/webhooks/stand-in'), ...env },
+      env: { PATH: process.env.PATH, PYTHONPATH: join(ROOT, 'test/features/webhooks/stand-in'), ...env },
     }),
   );
 }

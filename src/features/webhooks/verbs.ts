@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { type Call, DELIVERY_OUTCOMES, OmpError } from '#contract';
-import { keyUserSchema } from '../auth/configured-keys.ts';
-import type { Access } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import type { Webhook, Webhooks, WebhookWithSecret } from '../core/webhooks.ts';
-import { isStorable, LIMITS, optional, scopeGlob, strings, time, upTo, upToMany } from './fields.ts';
-import { verb } from './verb.ts';
-import { memoryExample } from './wire-memory.ts';
+import { keyUserSchema } from '../../auth/configured-keys.ts';
+import type { Access } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { isStorable, LIMITS, optional, scopeGlob, strings, time, upTo, upToMany } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { memoryExample } from '../../verbs/wire-memory.ts';
+import type { Webhook, Webhooks, WebhookWithSecret } from './interface.ts';
 
 /*
  * Webhooks (Decision 52), for callers with the grant `admin:*`. They belong to the gateway, and may deliver changes of all users.

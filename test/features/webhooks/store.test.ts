@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { StoredWebhook, WebhookStore } from '#contract';
-import { memoryOf, openStore, type TestDatabase } from '../postgres/store.ts';
-import { eventually } from '../support/eventually.ts';
+import { memoryOf, openStore, type TestDatabase } from '../../postgres/store.ts';
+import { eventually } from '../../support/eventually.ts';
 import { call, openMemoryStore } from './gateway.ts';
 
 const webhook = (id: string, changes: Partial<StoredWebhook> = {}): StoredWebhook => ({

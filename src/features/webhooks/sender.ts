@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { backgroundCall, type ChangePart, type DeliveryOutcome, type Provider } from '#contract';
-import type { ChangeFeed, Follower } from '../core/change-feed.ts';
-import type { DeliveryStats } from '../core/webhooks.ts';
+import type { ChangeFeed, Follower } from '../../core/change-feed.ts';
 import { type Channel, type ChannelContext, openChannel } from './channel.ts';
+import type { DeliveryStats } from './interface.ts';
 
 export interface SenderOptions extends Omit<ChannelContext, 'signal' | 'read' | 'count'> {
   readonly changes: NonNullable<Provider['changes']>;

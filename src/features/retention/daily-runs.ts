@@ -1,6 +1,6 @@
 import { backgroundCall, type Log } from '#contract';
+import type { Store } from '../../core/with-embedder.ts';
 import type { Retention, RetentionPlace } from './retention.ts';
-import type { Store } from './with-embedder.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

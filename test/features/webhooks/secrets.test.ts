@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { expect, it } from 'vitest';
-import { createVault, newSecret } from '../../src/webhooks/secrets.ts';
-import { signedHeaders } from '../../src/webhooks/signature.ts';
+import { createVault, newSecret } from '../../../src/features/webhooks/secrets.ts';
+import { signedHeaders } from '../../../src/features/webhooks/signature.ts';
 
 const message = { id: 'msg_1', body: '{"type":"memory.add","data":{"scope":"größe/☃"}}' };
 

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { Call, Memory } from '#contract';
-import type { Access } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
-import { partsIn } from '../core/mounts.ts';
-import { canRetain, PAGE, type RetentionPlace } from '../core/retention.ts';
-import { count, cursor, leftOut, next_cursor } from './fields.ts';
-import { verb } from './verb.ts';
-import { memoryExample } from './wire-memory.ts';
+import type { Access } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../../core/cursor.ts';
+import { partsIn } from '../../core/mounts.ts';
+import { count, cursor, leftOut, next_cursor } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { memoryExample } from '../../verbs/wire-memory.ts';
+import { canRetain, PAGE, type RetentionPlace } from './retention.ts';
 
 /*
  * Retention as a request: what the rules of the configuration delete now, or would (Decision 60).

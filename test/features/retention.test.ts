@@ -1,13 +1,13 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Call, type ExportPart, GATEWAY, type Memory, OmpError, type Provider, providerError } from '#contract';
-import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/core/retention.ts';
-import { startRetention } from '../../src/core/retention-runs.ts';
 import type { Store, StorePart } from '../../src/core/with-embedder.ts';
+import { startRetention } from '../../src/features/retention/daily-runs.ts';
+import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/features/retention/retention.ts';
+import { CRM, down, failing, HANDBOOK, open as openMounts } from '../core/mounts-subject.ts';
 import { eventually } from '../support/eventually.ts';
 import { auditOf, call, contextOf, listOf, memoryOf, openMemory, refTo } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';
 import { recordingLog } from '../support/subject.ts';
-import { CRM, down, failing, HANDBOOK, open as openMounts } from './mounts-subject.ts';
 
 const NOW = Date.parse('2026-11-25T00:00:00.000Z');
 const DAY_MS = 86_400_000;

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runWebhooks, WEBHOOKS_USAGE } from '../../src/cli/webhooks.ts';
-import { openStore, type TestDatabase } from '../postgres/store.ts';
+import { runWebhooks, WEBHOOKS_USAGE } from '../../../src/cli/webhooks.ts';
+import { openStore, type TestDatabase } from '../../postgres/store.ts';
 import { SECRET } from './gateway.ts';
 import { openReceiver } from './receiver.ts';
 
