@@ -24,11 +24,11 @@ import { openWebhooks } from './features/webhooks/webhooks.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
+import { openStores } from './open-stores.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
 import { nameOf } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
-import { openStores } from './stores.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
 import { createGate, type Gate, type GateOptions } from './verbs/gate.ts';
 

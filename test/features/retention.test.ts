@@ -3,7 +3,7 @@ import { Call, type ExportPart, GATEWAY, type Memory, OmpError, type Provider, p
 import type { Store, StorePart } from '../../src/core/with-embedder.ts';
 import { startRetention } from '../../src/features/retention/daily-runs.ts';
 import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/features/retention/retention.ts';
-import { CRM, down, failing, HANDBOOK, open as openMounts } from '../core/mounts-subject.ts';
+import { CRM, down, failing, HANDBOOK, open as openMounts } from '../stores/mounts-subject.ts';
 import { eventually } from '../support/eventually.ts';
 import { auditOf, call, contextOf, listOf, memoryOf, openMemory, refTo } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';

@@ -1,8 +1,8 @@
 import { type Call, type Log, type Memory, OmpError, type Ref } from '#contract';
 import { globMatcher } from '#toolbox';
 import { NO_TIME } from '../../core/cursor.ts';
-import { partsIn } from '../../core/mounts.ts';
 import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
+import { partsIn } from '../../stores/mount-stores.ts';
 
 /*
  * Deletes memories after a time, by rules (Decision 60).

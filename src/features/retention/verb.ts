@@ -3,7 +3,7 @@ import type { Call, Memory } from '#contract';
 import type { Access } from '../../core/access.ts';
 import { NO_FACTS } from '../../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../../core/cursor.ts';
-import { partsIn } from '../../core/mounts.ts';
+import { partsIn } from '../../stores/mount-stores.ts';
 import { count, cursor, leftOut, next_cursor } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';
 import { memoryExample } from '../../verbs/wire-memory.ts';

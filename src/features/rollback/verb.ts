@@ -3,8 +3,8 @@ import { type Call, type Memory, OmpError, type Position, type Ref } from '#cont
 import { recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../../core/access.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../../core/cursor.ts';
-import { partsIn } from '../../core/mounts.ts';
 import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
+import { partsIn } from '../../stores/mount-stores.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';
 import { restoringPatch } from '../../verbs/versions.ts';

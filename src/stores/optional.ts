@@ -1,5 +1,5 @@
 import { Call, OmpError, providerError } from '#contract';
-import { callOf, type Part } from './mount-parts.ts';
+import { callOf, type Part } from './parts.ts';
 
 /*
  * Asks several stores at once. An optional one that fails or does not answer in time is left out, and the answer names it (Decision 49).

@@ -22,11 +22,11 @@ import {
 } from '#contract';
 import { roundScore } from '#ranking';
 import { upToBytes } from '#toolbox';
-import { malformed, NO_TIME } from './cursor.ts';
-import { partsOfScore, type StoreParts } from './explain.ts';
-import { type Part, type PartWith, partsWith } from './mount-parts.ts';
-import { ask, askAll } from './optional-stores.ts';
-import type { TextQuery } from './with-embedder.ts';
+import { malformed, NO_TIME } from '../core/cursor.ts';
+import { partsOfScore, type StoreParts } from '../core/explain.ts';
+import type { TextQuery } from '../core/with-embedder.ts';
+import { ask, askAll } from './optional.ts';
+import { type Part, type PartWith, partsWith } from './parts.ts';
 
 /*
  * Answers that several stores make together: lists, searches, users, counts, exports (Decision 49).

@@ -9,12 +9,12 @@ import {
 import { errorInStore } from './config/mounted-stores.ts';
 import { type Config, isBuiltIn, type StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
-import { mountStores } from './core/mounts.ts';
-import { unopenedStore } from './core/unopened-store.ts';
 import type { MountedStore, Store } from './core/with-embedder.ts';
 import { type Protect, startEmbedder } from './embedding/open.ts';
 import { nameOf, openProvider } from './registry.ts';
 import type { OpenParts } from './shutdown.ts';
+import { mountStores } from './stores/mount-stores.ts';
+import { unopenedStore } from './stores/unopened.ts';
 
 /** All stores of a configuration, open. */
 export interface OpenStores {

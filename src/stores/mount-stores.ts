@@ -1,11 +1,11 @@
 import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
-import { idPrefix, type StoreMembers } from './mount.ts';
-import { callOf, type Part, partsOf, withMember } from './mount-parts.ts';
-import { exportParts, fullest, listParts, listUsers, neighboursInParts, searchParts, sumStats } from './mount-reads.ts';
-import { createWrites, freezingOf } from './mount-writes.ts';
-import { ask } from './optional-stores.ts';
-import type { MountedStore, Store, StorePart } from './with-embedder.ts';
+import type { MountedStore, Store, StorePart } from '../core/with-embedder.ts';
+import { idPrefix, type StoreMembers } from './at-mount.ts';
+import { ask } from './optional.ts';
+import { callOf, type Part, partsOf, withMember } from './parts.ts';
+import { exportParts, fullest, listParts, listUsers, neighboursInParts, searchParts, sumStats } from './reads.ts';
+import { createWrites, freezingOf } from './writes.ts';
 
 export interface MountOptions {
   readonly root: Store;

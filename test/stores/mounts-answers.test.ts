@@ -1,9 +1,9 @@
 import { EventEmitter, once as event } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { type AuditLog, Call, type Memory, type NewMemory, OmpError, type Provider } from '#contract';
-import { unopenedStore } from '../../src/core/unopened-store.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
 import { createApp } from '../../src/http/app.ts';
+import { unopenedStore } from '../../src/stores/unopened.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { knownCallers } from '../support/known-callers.ts';

@@ -13,12 +13,12 @@ import {
   type VersionStore,
 } from '#contract';
 import { isSameRecord } from '#toolbox';
-import { readBack, type StoreErasure } from './erasure.ts';
-import { idPrefix } from './mount.ts';
-import { type Changed, createEntries, type Entries, LONGEST_CHANGE_MS } from './mount-entries.ts';
-import { callOf, lacking, type Part, type PartWith, withMember } from './mount-parts.ts';
-import { isOutage } from './optional-stores.ts';
-import type { Store } from './with-embedder.ts';
+import { readBack, type StoreErasure } from '../core/erasure.ts';
+import type { Store } from '../core/with-embedder.ts';
+import { idPrefix } from './at-mount.ts';
+import { type Changed, createEntries, type Entries, LONGEST_CHANGE_MS } from './audit-entries.ts';
+import { isOutage } from './optional.ts';
+import { callOf, lacking, type Part, type PartWith, withMember } from './parts.ts';
 
 /*
  * Changes: each record is changed in its store, and the entries of the audit log are written to that of the root store before the

@@ -10,7 +10,7 @@ import {
   unchangedEntry,
 } from '#contract';
 import { createKeyedMutex } from '#toolbox';
-import { callOf, type Part } from './mount-parts.ts';
+import { callOf, type Part } from './parts.ts';
 
 /*
  * The entries of changes in mounted stores, in the audit log of the root store (Decision 49). They are written after the change, since

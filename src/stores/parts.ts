@@ -1,10 +1,10 @@
 import { Call, type Consistency, type Embedder, OmpError, type Within } from '#contract';
 import { globsOverlap, hasWildcard, isAtOrBelow, literalPrefix, withinBelow } from '#toolbox';
-import { atMount, hiding } from './mount.ts';
-import type { MountedStore, Store } from './with-embedder.ts';
+import type { MountedStore, Store } from '../core/with-embedder.ts';
+import { atMount, hiding } from './at-mount.ts';
 
 /*
- * The stores of a gateway side by side (Decision 48). `optional-stores.ts` asks several at once.
+ * The stores of a gateway side by side (Decision 48). `optional.ts` asks several at once.
  */
 
 /** One of the stores. */

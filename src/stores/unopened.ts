@@ -1,6 +1,6 @@
 import { OmpError } from '#contract';
-import type { StoreMembers } from './mount.ts';
-import type { Store } from './with-embedder.ts';
+import type { Store } from '../core/with-embedder.ts';
+import type { StoreMembers } from './at-mount.ts';
 
 /**
  * Stands for an optional store that could not be opened yet. What it can do is not known, so it has every method, and each fails

@@ -1,6 +1,6 @@
 import { type Memory, type NewMemory, OmpError, providerError, type Ref, type Visible, type Within } from '#contract';
 import { visibleMatcher, withinBelow, withMemories } from '#toolbox';
-import type { Store } from './with-embedder.ts';
+import type { Store } from '../core/with-embedder.ts';
 
 /*
  * A store in the names of the gateway: its ids and scopes, and what hides where (Decision 48).
