@@ -1,7 +1,7 @@
 import type { Memory, SearchHit } from '#contract';
 import { roundScore } from '#ranking';
 import { newestFirst } from '#toolbox';
-import type { MarkedHit } from '../core/current.ts';
+import type { MarkedHit } from '../core/current-memories.ts';
 
 /*
  * Ranks memories by what was said around them (Decision 57). The score of a search stays what it is; `context` alone ranks so.

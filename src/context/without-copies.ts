@@ -1,6 +1,6 @@
 import { isUntrusted, type SearchHit } from '#contract';
 import { newestFirst } from '#toolbox';
-import type { MarkedHit } from '../core/current.ts';
+import type { MarkedHit } from '../core/current-memories.ts';
 import { saidAt } from './age.ts';
 
 /**

@@ -7,7 +7,7 @@ import { timesNamed } from '../context/named-times.ts';
 import { withoutCopies } from '../context/without-copies.ts';
 import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
-import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
+import { currentHits, type MarkedHit, markSuperseded } from '../core/current-memories.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SearchHit } from '#contract';
 import { withoutCopies } from '../../src/context/without-copies.ts';
-import type { MarkedHit } from '../../src/core/current.ts';
+import type { MarkedHit } from '../../src/core/current-memories.ts';
 
 interface Given {
   readonly id?: string;

@@ -34,7 +34,7 @@ export const untrustedDenied = () =>
  *
  * Changes carry the limits of users (Decision 59); those of a rollback by an operator, who may access every user, only count.
  */
-export function stamped(
+export function withOrigin(
   store: Store,
   principal: Principal,
   way: Pick<Origin, 'via' | 'version'>,
@@ -43,7 +43,7 @@ export function stamped(
   const { app, users, untrusted = false } = principal;
   const { via } = way;
   const limits = userLimits && (via === 'rollback' && users === null ? () => NO_LIMITS : userLimits.of(principal));
-  const noted = <Result>(change: Promise<Result>): Promise<Result> =>
+  const counted = <Result>(change: Promise<Result>): Promise<Result> =>
     userLimits
       ? change.catch((error) => {
           userLimits.rejected(error);
@@ -82,7 +82,7 @@ export function stamped(
 
   const writes: Partial<Store> = {
     ...(add && {
-      add: ({ input, key, onRepeat }, call) => noted(add({ input: stamp(input), key, onRepeat, limits }, call)),
+      add: ({ input, key, onRepeat }, call) => counted(add({ input: stamp(input), key, onRepeat, limits }, call)),
     }),
     ...(batch && {
       async batch({ inputs, ...rest }, call) {
@@ -94,7 +94,7 @@ export function stamped(
     ...(update && {
       update({ ref, patch }, call) {
         const extensions = { ...patch.extensions, [ORIGIN]: origin, ...markOf(patch) };
-        const change = (ref: Ref) => noted(update({ ref, patch: { ...patch, extensions }, limits }, call));
+        const change = (ref: Ref) => counted(update({ ref, patch: { ...patch, extensions }, limits }, call));
         return untrusted ? ifMarked(ref, call, change) : change(ref);
       },
     }),

@@ -8,7 +8,7 @@ const WAIT_MS = 1_000;
  * Asks for something that many want to know, never twice at once. An answer is kept for `freshMs`. Undefined: it cannot be asked, failed,
  * or was too slow.
  */
-export function askRarely<Answer>(
+export function cachedAnswer<Answer>(
   name: string,
   current: () => ((call: Call) => Promise<Answer>) | undefined,
   freshMs: number,
