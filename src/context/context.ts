@@ -1,6 +1,5 @@
 import { type Call, isUntrusted, type SearchHit } from '#contract';
-import { openThread } from '#ranking';
-import { conversationOf } from '#toolbox';
+import { conversationOf, openThread } from '#toolbox';
 import { type Currency, currentAmong, currentHits } from '../core/current-memories.ts';
 import { ageFactor, weighted } from './age.ts';
 import {

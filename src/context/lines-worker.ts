@@ -1,4 +1,4 @@
-import { answerQuestions } from '#ranking';
+import { answerQuestions } from '#toolbox';
 import { linesWithin } from './lines.ts';
 
 answerQuestions(linesWithin);
