@@ -15,22 +15,22 @@ import {
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { createHealth } from './core/health.ts';
-import { openRetention } from './core/retention.ts';
-import { startRetention } from './core/retention-runs.ts';
 import { NO_TELEMETRY, type Telemetry } from './core/telemetry.ts';
 import { createUserLimits } from './core/user-limits.ts';
 import type { Store } from './core/with-embedder.ts';
+import { startRetention } from './features/retention/daily-runs.ts';
+import { openRetention } from './features/retention/retention.ts';
+import { openWebhooks } from './features/webhooks/webhooks.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
+import { openStores } from './open-stores.ts';
 import { openRateLimits } from './rate-limit/rate-limits.ts';
 import { nameOf } from './registry.ts';
 import { createDependencies } from './resilience/dependencies.ts';
 import { CLOSE_MS, type OpenParts, openParts } from './shutdown.ts';
-import { openStores } from './stores.ts';
 import { openTelemetry } from './telemetry/telemetry.ts';
 import { createGate, type Gate, type GateOptions } from './verbs/gate.ts';
-import { openWebhooks } from './webhooks/webhooks.ts';
 
 export interface Gateway {
   readonly host: string;

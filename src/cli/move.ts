@@ -3,19 +3,19 @@ import type { Config } from '../config/settings.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
 import { openStore, type Store } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';
+import { runFreeze } from './freeze.ts';
 import type { OpenStore } from './mcp.ts';
 import { MOVE_USAGES, type MoveCommand, type MoveRequest, parsed } from './move-arguments.ts';
 import { runExport } from './move-export.ts';
-import { runFreeze } from './move-freeze.ts';
 import { runImport } from './move-import.ts';
 import { runMigrate } from './move-migrate.ts';
-import { runRetention } from './move-retention.ts';
-import { runRollback } from './move-rollback.ts';
 import { isStoreName, type Run } from './move-run.ts';
 import { runTranscripts } from './move-transcripts.ts';
 import { runVerify } from './move-verify.ts';
 import { runPerson } from './person.ts';
 import { showProgress } from './progress.ts';
+import { runRetention } from './retention.ts';
+import { runRollback } from './rollback.ts';
 import { Mistake, runCommand, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 const COMMANDS: Readonly<Record<MoveCommand, (request: MoveRequest, run: Run) => Promise<number>>> = {

@@ -1,12 +1,12 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { backgroundCall, type Delivery } from '#contract';
 import { providerOptions, webhookOptions } from '../config/config-options.ts';
-import type { Webhook, Webhooks } from '../core/webhooks.ts';
+import { createCourier } from '../features/webhooks/delivery.ts';
+import type { Webhook, Webhooks } from '../features/webhooks/interface.ts';
+import { createWebhook } from '../features/webhooks/verbs.ts';
+import { createWebhooks } from '../features/webhooks/webhooks.ts';
 import { providerModule } from '../registry.ts';
 import { parse } from '../verbs/fields.ts';
-import { createWebhook } from '../verbs/webhooks.ts';
-import { createCourier } from '../webhooks/delivery.ts';
-import { createWebhooks } from '../webhooks/webhooks.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
 import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
 

@@ -1,5 +1,5 @@
 import type { Call } from './call.ts';
-import type { UsageMeter } from './usage.ts';
+import type { UsageMeter } from './embedding-usage.ts';
 
 /** Current statistics of an embedder, for the metrics. */
 export interface EmbedderStats {

@@ -11,14 +11,14 @@ import {
   type Within,
 } from '#contract';
 import { createKeyedMutex, globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
+import type { Retention } from '../features/retention/retention.ts';
+import type { Webhooks } from '../features/webhooks/interface.ts';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Principal } from './grants.ts';
-import type { Retention } from './retention.ts';
-import { stamped, untrustedDenied } from './stamping.ts';
 import type { UserLimitRules } from './user-limits.ts';
-import type { Webhooks } from './webhooks.ts';
 import type { Store } from './with-embedder.ts';
+import { untrustedDenied, withOrigin } from './with-origin.ts';
 
 /** What the verbs of a gateway work with. */
 export interface Resources {
@@ -59,7 +59,7 @@ type OwnedRow = Pick<AuditEntry, 'user_id' | 'scope'>;
  */
 export class Access implements Resources {
   readonly principal: Principal;
-  /** Changes carry the origin of this caller (`stamped`). */
+  /** Changes carry the origin of this caller (`withOrigin`). */
   readonly store: Store;
   readonly #store: Store;
   readonly auditQueue: AuditQueue;
@@ -82,7 +82,7 @@ export class Access implements Resources {
     const { store, auditQueue, shares, feed, webhooks, retention, userLimits, log, max_record_bytes } = resources;
     this.principal = principal;
     this.#store = store;
-    this.store = stamped(store, principal, { via }, userLimits);
+    this.store = withOrigin(store, principal, { via }, userLimits);
     this.auditQueue = auditQueue;
     this.audited = auditQueue.audited;
     this.shares = shares;
@@ -107,9 +107,9 @@ export class Access implements Resources {
     return { user_id: this.mayAccess(user_id) ? user_id : null, memory_id: null, scope };
   }
 
-  /** The store for changes that bring a version back: they carry this way instead of that of the session (`stamped`). */
+  /** The store for changes that bring a version back: they carry this way instead of that of the session (`withOrigin`). */
   through(via: 'restore' | 'rollback', version: number): this['store'] {
-    return stamped(this.#store, this.principal, { via, version }, this.userLimits);
+    return withOrigin(this.#store, this.principal, { via, version }, this.userLimits);
   }
 
   /** The store that holds the records of this scope. */
@@ -170,7 +170,7 @@ export class Access implements Resources {
 
   /** The error for a record that a query with these allowed scopes did not find. */
   async absenceError(within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
-    // For an untrusted caller, memories without the mark count as absent too (`stamped`).
+    // For an untrusted caller, memories without the mark count as absent too (`withOrigin`).
     return within === null && !this.principal.untrusted ? notFound() : this.accessError(target, call, facts);
   }
 

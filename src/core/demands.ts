@@ -2,7 +2,7 @@
 import { type Call, type KeyStore, OmpError } from '#contract';
 import { denied } from './access.ts';
 import { ACTIONS, ANONYMOUS, type Principal } from './grants.ts';
-import { untrustedDenied } from './stamping.ts';
+import { untrustedDenied } from './with-origin.ts';
 
 /** The demands of one verb; `Field` is one of its input fields. */
 export interface Demands<Field extends string = string> {

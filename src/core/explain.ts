@@ -1,6 +1,6 @@
 import { type Call, providerError, type ScoreParts, type SearchHit } from '#contract';
 import { matchedTerms, roundScore } from '#ranking';
-import type { MarkedHit } from './current.ts';
+import type { MarkedHit } from './current-memories.ts';
 import type { Store } from './with-embedder.ts';
 
 /**

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { answerQuestions } from '#ranking';
+import { answerQuestions } from '#toolbox';
 import { DIMENSIONS, openEncoder } from './local-encoder.ts';
 import { createTokenizer, readablePart, type Vocabulary } from './local-tokenizer.ts';
 

@@ -1,5 +1,6 @@
 import { type Call, type Embedder, type Log, OmpError, providerError } from '#contract';
-import { openThread, toUnitHalf } from '#ranking';
+import { toUnitHalf } from '#ranking';
+import { openThread } from '#toolbox';
 import { naming, type Protection, UNPROTECTED } from '../core/telemetry.ts';
 import { DIMENSIONS } from './local-encoder.ts';
 import type { OpenAiOptions } from './openai.ts';

@@ -1,5 +1,5 @@
 import { backgroundCall } from '#contract';
-import { toContext } from '../core/context.ts';
+import { toContext } from '../context/context.ts';
 import { list } from '../verbs/get-list-update-delete.ts';
 import type { UserMemories } from './tools.ts';
 

@@ -1,8 +1,6 @@
 import { stemmer } from 'stemmer';
 import type { Call, RankingOptions, Vector } from '#contract';
-import { openThread } from './thread.ts';
-
-export * from './thread.ts';
+import { openThread } from '#toolbox';
 
 /*
  * How every provider ranks: the terms of a text, the form of a vector, and the score that both add up to.

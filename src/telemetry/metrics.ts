@@ -11,12 +11,12 @@ import {
   type ProviderStats,
   type UsageMeter,
 } from '#contract';
-import { askRarely } from '../core/rarely.ts';
-import type { RetentionStats } from '../core/retention.ts';
+import { cachedAnswer } from '../core/cached-answer.ts';
 import type { BreakerState, Telemetry } from '../core/telemetry.ts';
 import type { UserLimitRejections } from '../core/user-limits.ts';
-import type { DeliveryStats } from '../core/webhooks.ts';
 import type { MountedStore } from '../core/with-embedder.ts';
+import type { RetentionStats } from '../features/retention/retention.ts';
+import type { DeliveryStats } from '../features/webhooks/interface.ts';
 import { version } from '../package.ts';
 
 /** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */
@@ -204,10 +204,10 @@ function addSources(
   }
   if (others || provider.backlog) {
     addBacklogs(registry, [
-      { labels: {}, backlog: askRarely('metrics', () => provider.backlog, FRESH_MS) },
+      { labels: {}, backlog: cachedAnswer('metrics', () => provider.backlog, FRESH_MS) },
       ...mounted.map(({ name, current }) => ({
         labels: { store: name },
-        backlog: askRarely('metrics', () => current().backlog, FRESH_MS),
+        backlog: cachedAnswer('metrics', () => current().backlog, FRESH_MS),
       })),
     ]);
   }
@@ -221,13 +221,13 @@ function addSources(
     addChangesHeld(
       registry,
       provider.name,
-      askRarely('metrics', () => provider.changesHeld, FRESH_MS),
+      cachedAnswer('metrics', () => provider.changesHeld, FRESH_MS),
     );
   const { freezing } = provider;
   if (freezing)
     addFreeze(
       registry,
-      askRarely('metrics', () => freezing.current, FRESH_MS),
+      cachedAnswer('metrics', () => freezing.current, FRESH_MS),
     );
   if (followers) {
     new Gauge({

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Call, MAX_BATCH_SIZE, type Memory, type NewMemory, OmpError } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
 import { type Access, denied } from '../core/access.ts';
-import { currentHits } from '../core/current.ts';
+import { currentHits } from '../core/current-memories.ts';
 import type { RequestKey } from '../core/idempotency.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { ErrorFields, readIdempotencyKey, score, trueOrFalse, upToMany } from './fields.ts';

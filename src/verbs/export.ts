@@ -13,8 +13,8 @@ import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
-import { storedAmong } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
+import { storedAmong } from '../core/with-origin.ts';
 import { memoryBodies } from './add.ts';
 import {
   cursor,

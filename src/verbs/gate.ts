@@ -2,10 +2,10 @@ import type { z } from 'zod';
 import { type AuditAction, type Call, type Freeze, OmpError, type ProviderCapabilities } from '#contract';
 import { Access, createReadShares, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
+import { cachedAnswer } from '../core/cached-answer.ts';
 import { type ChangeFeed, openChangeFeed } from '../core/change-feed.ts';
 import { meetDemands } from '../core/demands.ts';
 import type { Principal } from '../core/grants.ts';
-import { askRarely } from '../core/rarely.ts';
 import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { describe } from './capabilities.ts';
@@ -75,7 +75,7 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
     string,
     WeakMap<Principal, Session>
   >;
-  const freeze = askRarely('capabilities', () => store.freezing?.current, FRESH_MS);
+  const freeze = cachedAnswer('capabilities', () => store.freezing?.current, FRESH_MS);
   return {
     provider: store.name,
     capabilities: store.capabilities,

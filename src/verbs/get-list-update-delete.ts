@@ -10,11 +10,11 @@ import {
 } from '#contract';
 import { type Access, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
-import { currentAmong } from '../core/current.ts';
+import { currentAmong } from '../core/current-memories.ts';
 import { decodeCursor, encodeCursor } from '../core/cursor.ts';
 import type { Grants } from '../core/grants.ts';
-import { changeChecked } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
+import { changeChecked } from '../core/with-origin.ts';
 import {
   cursor,
   leftOut,

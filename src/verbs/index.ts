@@ -1,3 +1,13 @@
+import { retention } from '../features/retention/verb.ts';
+import { rollback } from '../features/rollback/verb.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  listWebhooks,
+  resumeWebhook,
+  rotateWebhook,
+  testWebhook,
+} from '../features/webhooks/verbs.ts';
 import { add, batch } from './add.ts';
 import { audit } from './audit.ts';
 import { changes } from './changes.ts';
@@ -7,12 +17,9 @@ import { freeze, getFreeze, unfreeze } from './freeze.ts';
 import { get, list, remove, update } from './get-list-update-delete.ts';
 import { createKey, listKeys, revokeKey } from './keys.ts';
 import { personFile } from './person.ts';
-import { retention } from './retention.ts';
-import { rollback } from './rollback.ts';
 import { context, search } from './search.ts';
 import { erase, stats, users } from './users.ts';
 import { purgeVersions, restoreVersion, version, versions } from './versions.ts';
-import { createWebhook, deleteWebhook, listWebhooks, resumeWebhook, rotateWebhook, testWebhook } from './webhooks.ts';
 
 /** Every verb. A path with `{id}` comes after those that it would match too. */
 export const VERB_TABLE = {

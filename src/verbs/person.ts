@@ -9,9 +9,9 @@ import {
   OmpError,
 } from '#contract';
 import { type Access, SMALL_BYTES } from '../core/access.ts';
-import { alone, partsIn } from '../core/mounts.ts';
-import { inTime } from '../core/optional-stores.ts';
 import type { StorePart, StoreReads } from '../core/with-embedder.ts';
+import { alone, partsIn } from '../stores/mount-stores.ts';
+import { inTime } from '../stores/optional.ts';
 import { entryToWire } from './audit.ts';
 import { userId } from './fields.ts';
 import { type FileAnswer, verb } from './verb.ts';

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { Call, Memory, NeighboursQuery, SearchHit, Times } from '#contract';
 import { isInTime, mergeHits, upToBytes } from '#toolbox';
+import { MIN_SIMILARITY, toContext } from '../context/context.ts';
+import type { Conversations } from '../context/conversations.ts';
+import { timesNamed } from '../context/named-times.ts';
+import { withoutCopies } from '../context/without-copies.ts';
 import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
-import { MIN_SIMILARITY, toContext } from '../core/context.ts';
-import type { Conversations } from '../core/conversations.ts';
-import { withoutCopies } from '../core/copies.ts';
-import { currentHits, type MarkedHit, markSuperseded } from '../core/current.ts';
+import { currentHits, type MarkedHit, markSuperseded } from '../core/current-memories.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
-import { timesNamed } from '../core/named-times.ts';
 import type { Store, TextQuery } from '../core/with-embedder.ts';
 import {
   dateTime,

@@ -4,8 +4,8 @@ import { effectivePatch } from '#toolbox';
 import { type Access, denied, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
-import { changeChecked } from '../core/stamping.ts';
 import type { Store } from '../core/with-embedder.ts';
+import { changeChecked } from '../core/with-origin.ts';
 import {
   cursor,
   LIMITS,

@@ -4,7 +4,7 @@ import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, newKey, storeKey } from '../../src/auth/credentials.ts';
 import type { Authenticator } from '../../src/core/grants.ts';
-import type { Webhooks } from '../../src/core/webhooks.ts';
+import type { Webhooks } from '../../src/features/webhooks/interface.ts';
 import { createApp } from '../../src/http/app.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
 import type { Client, Fields, Reply } from '../support/client.ts';

@@ -5,7 +5,7 @@ import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/gateway.ts';
 import { type GetSubject, testOf } from './subject.ts';
 
-/** What a context leaves out is decided in core: see test/core/context.test.ts. Here: it gets what it needs from search. */
+/** What a context leaves out is decided in core: see test/context/context.test.ts. Here: it gets what it needs from search. */
 export const contextSuite = (subject: GetSubject) =>
   describe('context', () => {
     const test = testOf(subject);

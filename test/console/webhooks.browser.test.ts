@@ -3,11 +3,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
-import { openWebhooks } from '../../src/webhooks/webhooks.ts';
+import { openWebhooks } from '../../src/features/webhooks/webhooks.ts';
+import { call, openMemoryStore, SECRET } from '../features/webhooks/gateway.ts';
+import { openReceiver } from '../features/webhooks/receiver.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { recordingLog } from '../support/subject.ts';
-import { call, openMemoryStore, SECRET } from '../webhooks/gateway.ts';
-import { openReceiver } from '../webhooks/receiver.ts';
 import { expectAccessible, LOOKS, useConsole, useKey } from './browser.ts';
 import { expectKeyboard } from './keyboard.ts';
 

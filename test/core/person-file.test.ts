@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
+import { bent, CRM, down, failing, HANDBOOK, once, open } from '../stores/mounts-subject.ts';
 import { expectError } from '../support/expect-error.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
 import { openSubject } from '../support/subject.ts';
-import { bent, CRM, down, failing, HANDBOOK, once, open } from './mounts-subject.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 const parsed = (text: string): Line[] =>

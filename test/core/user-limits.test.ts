@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { backgroundCall, OmpError } from '#contract';
 import { ANONYMOUS } from '../../src/core/grants.ts';
-import { stamped } from '../../src/core/stamping.ts';
 import { createUserLimits } from '../../src/core/user-limits.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
+import { withOrigin } from '../../src/core/with-origin.ts';
 
 const LIMITS = { memories: 10, bytes: null, adds_per_day: 5 };
 const limits = createUserLimits({
@@ -47,7 +47,7 @@ it.each([
     given = request.limits?.('ana').memories;
     return undefined;
   };
-  const store = stamped({ update } as Store, { ...ANONYMOUS, users }, { via, version: 1 }, limits);
+  const store = withOrigin({ update } as Store, { ...ANONYMOUS, users }, { via, version: 1 }, limits);
   await store.update?.({ ref: { id: 'mem_1', users, within: null }, patch: {} }, backgroundCall('test'));
   expect(given).toBe(memories);
 });

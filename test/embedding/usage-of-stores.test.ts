@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { UNPROTECTED } from '../../src/core/telemetry.ts';
+import { openStores } from '../../src/open-stores.ts';
 import { type OpenParts, openParts } from '../../src/shutdown.ts';
-import { openStores } from '../../src/stores.ts';
 import { load } from '../config/sources.ts';
 import { recordingLog } from '../support/subject.ts';
 import { embeddingsServer } from './embeddings-server.ts';

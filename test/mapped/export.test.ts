@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ExportQuery, Memory, Provider } from '#contract';
-import { createRetention } from '../../src/core/retention.ts';
+import { createRetention } from '../../src/features/retention/retention.ts';
 import { expectError } from '../support/expect-error.ts';
 import { call, refTo } from '../support/requests.ts';
 import type { FullStore } from '../support/stores.ts';

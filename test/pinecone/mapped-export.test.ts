@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createRetention } from '../../src/core/retention.ts';
+import { createRetention } from '../../src/features/retention/retention.ts';
 import { exported } from '../mapped/exported.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { openReceiver } from '../features/webhooks/receiver.ts';
 import { testDatabase } from '../postgres/databases.ts';
 import { eventually } from '../support/eventually.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { openReceiver } from '../webhooks/receiver.ts';
 import { dataFolder, runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
 type Environment = Readonly<Record<string, string>>;

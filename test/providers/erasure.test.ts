@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Embedder } from '#contract';
 import { runningEngine } from '../../providers/postgres/embedded/engine.ts';
 import { ANONYMOUS, type Authenticator } from '../../src/core/grants.ts';
-import { idPrefix } from '../../src/core/mount.ts';
+import { idPrefix } from '../../src/stores/at-mount.ts';
 import { countIn, folderFiles, nodesOf, relationFiles, type Sql, type StoredFile } from '../postgres/files.ts';
 import { openStore } from '../postgres/store.ts';
 import { eventually } from '../support/eventually.ts';

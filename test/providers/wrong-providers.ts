@@ -10,7 +10,7 @@ import {
 } from '#provider';
 import memory from '../../providers/memory/index.ts';
 import { createUser } from '../../providers/memory/user.ts';
-import { blindToMounts } from '../core/mounts-subject.ts';
+import { blindToMounts } from '../stores/mounts-subject.ts';
 
 /*
  * Providers that are each wrong in one way, which the published suite has to find (`wrong-providers.test.ts`). They keep what they store for

@@ -12,9 +12,9 @@ import {
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
 import { ANONYMOUS, type Authenticator, OPEN, type Principal } from '../../src/core/grants.ts';
-import { createRetention } from '../../src/core/retention.ts';
 import { createUserLimits, type UserLimitOptions } from '../../src/core/user-limits.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
+import { createRetention } from '../../src/features/retention/retention.ts';
 import { createApp } from '../../src/http/app.ts';
 import { createGate, type GateOptions } from '../../src/verbs/gate.ts';
 import { type Client, clientOf } from './client.ts';

@@ -1,8 +1,8 @@
 import { type Embedder, type Memory, type NewMemory, OmpError, type Ref, type Visible, type Within } from '#contract';
 import { withMemories } from '#toolbox';
-import { idPrefix, type StoreMembers } from '../../src/core/mount.ts';
-import { mountStores } from '../../src/core/mounts.ts';
 import type { MountedStore, Store } from '../../src/core/with-embedder.ts';
+import { idPrefix, type StoreMembers } from '../../src/stores/at-mount.ts';
+import { mountStores } from '../../src/stores/mount-stores.ts';
 import { recordingLog } from './gateway.ts';
 import { hashingEmbedder } from './hashing-embedder.ts';
 import type { Subject, SubjectOptions } from './subject.ts';
@@ -146,7 +146,7 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
         return ((await part?.writtenIn?.({ ...query, after: after && outer(after) }, call)) ?? []).map(inner);
       },
     },
-    // They are of all stores: test/core/mounts-answers.test.ts.
+    // They are of all stores: test/stores/mounts-answers.test.ts.
     audit: undefined,
     add: add && (async ({ input, ...rest }, call) => up(await add({ input: down(input), ...rest }, call))),
     batch:

@@ -1,0 +1,4 @@
+import { answerQuestions } from '#toolbox';
+import { linesWithin } from './lines.ts';
+
+answerQuestions(linesWithin);

@@ -1,4 +1,0 @@
-import { answerQuestions } from '#ranking';
-import { linesWithin } from './context-lines.ts';
-
-answerQuestions(linesWithin);
