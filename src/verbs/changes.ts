@@ -59,7 +59,8 @@ export const changes = verb({
     // An answer without a change says nothing, and there may be many of them. Those of a stream are one.
     const isSilent = await answering.then(
       (answer) => answer.changes.length === 0 || recorded.has(call),
-      () => false,
+      // The client of a stream leaves, which is how each ends.
+      () => recorded.has(call) && call.signal.aborted,
     );
     if (isSilent) return answering;
     recorded.add(call);

@@ -312,10 +312,10 @@ describe('a stream of changes', () => {
     await eventually(() => {
       for (const stream of streams) expect(stream.changes()).toHaveLength(31);
     });
-    const entries = await client.audit({ user_id: 'u', limit: 500 });
-    expect(entries.filter(({ action }) => action === 'changes')).toHaveLength(5);
     for (const stream of streams) stream.leave();
     await waitingIn(server, 0);
+    const entries = await client.audit({ user_id: 'u', limit: 500 });
+    expect(entries.filter(({ action }) => action === 'changes')).toHaveLength(5);
   });
 
   it('[Decision 51] sends a heartbeat every 15 seconds, has no deadline, and ends when the gateway stops', async () => {
