@@ -1,5 +1,7 @@
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** A server in a process of its own. Its output goes to /dev/null, as a log would to a file. */
 export interface Child<Ready> {
@@ -19,10 +21,15 @@ export async function startServer<Ready>(file: string, argument: object, profile
   return { ready: (await answer(child)) as Ready, ...handles(child) };
 }
 
-/** Starts the gateway as its users do, except for the probe. Resolves before it listens. */
-export function startGateway(env: Record<string, string>): Omit<Child<never>, 'ready'> {
+/** Starts the gateway of a built checkout as its users do, except for the probe. Resolves before it listens. */
+export function startGateway(
+  env: Record<string, string>,
+  checkout = fileURLToPath(new URL('..', import.meta.url)),
+): Omit<Child<never>, 'ready'> {
   const execArgv = ['--import', new URL('servers/probe.js', import.meta.url).href];
-  return handles(spawn('../dist/src/main.js', { execArgv, env: { ...process.env, ...env } }));
+  return handles(
+    spawn(pathToFileURL(`${resolve(checkout)}/dist/src/main.js`).href, { execArgv, env: { ...process.env, ...env } }),
+  );
 }
 
 const spawn = (file: string, options: ForkOptions, args: readonly string[] = []): ChildProcess =>

@@ -2,11 +2,10 @@ import { chromium, type Page } from 'playwright-core';
 import { withGateway } from './default.ts';
 import { dropSchema } from './engine.ts';
 import { load } from './load.ts';
-import type { Request } from './workload.ts';
+import { batchesOf } from './workload.ts';
 
 const USER = 'ana';
 const MEMORIES = 100_000;
-const BATCH = 100;
 const FRAME_MS = 1_000 / 60;
 /** Seconds of scrolling: a frame more or less is a thousandth. */
 const SECONDS = 15;
@@ -42,7 +41,7 @@ export async function measureConsole(url: string | undefined): Promise<ConsoleRe
   });
   try {
     return await withGateway(env, async (gateway) => {
-      await load(gateway.url, batches(), { connections: 4, seconds: 'once' });
+      await load(gateway.url, batchesOf(USER, MEMORIES), { connections: 4, seconds: 'once' });
       const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
       const address = `${gateway.url}/console/#/memories?user=${USER}`;
       const firstScreenMs: number[] = [];
@@ -57,21 +56,6 @@ export async function measureConsole(url: string | undefined): Promise<ConsoleRe
     if (url !== undefined) await dropSchema(url, schema);
   }
 }
-
-const batches = (): Request[] =>
-  Array.from({ length: MEMORIES / BATCH }, (_, batch) => ({
-    method: 'POST',
-    path: '/memories/batch',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      memories: Array.from({ length: BATCH }, (_, n) => ({
-        user_id: USER,
-        content: `memory ${batch * BATCH + n} of a user who has told an assistant very many things over the years`,
-        scope: `topic/${n % 20}`,
-        tags: [`tag${n % 7}`],
-      })),
-    }),
-  }));
 
 async function open(page: Page, address: string): Promise<number> {
   await page.goto('about:blank');

@@ -52,20 +52,24 @@ export const measureDefault = (options: DefaultOptions): Promise<Work[]> =>
     ];
   });
 
-/** A running gateway with these settings, on the embedded Postgres unless they name a server. Removed afterwards. */
+/** A running gateway with these settings, on the embedded Postgres unless they name a server, of this or another built checkout. Removed afterwards. */
 export async function withGateway<Result>(
   env: Record<string, string>,
   use: (gateway: { readonly url: string; ask(message: string): Promise<unknown> }) => Promise<Result>,
+  checkout?: string,
 ): Promise<Result> {
   const folder = await mkdtemp(join(tmpdir(), 'omp-bench-'));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const gateway = startGateway({
-    DATABASE_URL: '',
-    ...env,
-    OMP_DATA_DIR: join(folder, 'data'),
-    OMP_PORT: String(port),
-  });
+  const gateway = startGateway(
+    {
+      DATABASE_URL: '',
+      ...env,
+      OMP_DATA_DIR: join(folder, 'data'),
+      OMP_PORT: String(port),
+    },
+    checkout,
+  );
   try {
     await answers(url);
     return await use({ url, ask: gateway.ask });

@@ -110,7 +110,7 @@ function named(all: readonly Series[], name: string): Series {
 const count = (perSecond: number): string => Number(perSecond.toPrecision(3)).toLocaleString('en');
 const latency = (milliseconds: number): string => milliseconds.toFixed(milliseconds < 10 ? 2 : 0);
 
-const table = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
+export const table = (headings: readonly string[], rows: readonly (readonly string[])[]): string =>
   [headings, headings.map((_, index) => (index === 0 ? '---' : '---:')), ...rows]
     .map((row) => `| ${row.join(' | ')} |`)
     .join('\n');

@@ -94,3 +94,21 @@ export function requestsOf(verb: BenchVerb, ids: readonly string[], count: numbe
   };
   return Array.from({ length: count }, () => make[verb]());
 }
+
+const BATCH = 100;
+
+/** Adds `count` memories of a user, a hundred at a time. */
+export const batchesOf = (user_id: string, count: number): Request[] =>
+  Array.from({ length: count / BATCH }, (_, batch) => ({
+    method: 'POST',
+    path: '/memories/batch',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      memories: Array.from({ length: BATCH }, (_, n) => ({
+        user_id,
+        content: `memory ${batch * BATCH + n} of a user who has told an assistant very many things over the years`,
+        scope: `topic/${n % 20}`,
+        tags: [`tag${n % 7}`],
+      })),
+    }),
+  }));

@@ -21,7 +21,8 @@ export function showProgress(stderr: Terminal['stderr']) {
   return {
     show(state: Progress): void {
       const now = performance.now();
-      first ??= { at: now, done: state.done };
+      // Less than before: something else is counted now.
+      if (first === undefined || state.done < first.done) first = { at: now, done: state.done };
       const seconds = (now - first.at) / 1_000;
       const line = progressLine(state, seconds > 0 ? (state.done - first.done) / seconds : 0);
       if (stderr.isTTY) {

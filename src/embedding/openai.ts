@@ -5,7 +5,7 @@ import OpenAI, { APIConnectionTimeoutError, APIError } from 'openai';
 import { backgroundCall, beginningOf, type Call, type Embedder, type Log, OmpError } from '#contract';
 import { readAtMost } from '#toolbox';
 import { createMeter, type Meter } from './meter.ts';
-import { FailedStatus } from './with-batching.ts';
+import { FailedStatus, rejectedText } from './with-batching.ts';
 
 export interface OpenAiOptions {
   readonly kind: 'openai';
@@ -302,7 +302,7 @@ const isRejectedText = (error: unknown): boolean => error instanceof APIError &&
 function toOmpError(failed: unknown, { api_key }: OpenAiOptions): OmpError {
   const cause = loggable(failed, api_key);
   if (isRejectedText(failed)) {
-    return new OmpError('invalid_request', 'The embedding service rejected this text.', { provider: PROVIDER, cause });
+    return rejectedText({ provider: PROVIDER, cause });
   }
   if (failed instanceof APIError && failed.status === 429 && failed.code !== 'insufficient_quota') {
     const wait = waitOf(failed);

@@ -165,6 +165,15 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
       return error;
     }
   };
+  /**
+   * The service has embedded all others: if it fails for this one alone too, that is because of the text. It may have refused the number
+   * of texts, or all of them together.
+   */
+  const judge = async (alone: readonly Item[]): Promise<void> => {
+    const error = await embed(stillPresent(alone));
+    if (error === undefined) return;
+    reject(alone, mayBeOneText(error) && !isRejection(error) ? rejectedText(error as OmpError) : error);
+  };
   /** A text must not fail the others. `failed`: one of them makes them fail together, the shortest first. */
   const isolate = async (failed: readonly Item[], error: unknown, isFirst = false): Promise<void> => {
     const rest = stillPresent(failed);
@@ -176,14 +185,10 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
     const size = isFirst ? rest.length - 1 : rest.length >> 1;
     const [shorter, longer] = [rest.slice(0, size), rest.slice(size)];
     const failure = await embed(shorter);
-    if (failure !== undefined) {
-      // A service that fails again for half of them may fail whatever it gets.
-      if (!isRejection(failure)) return isFirst ? isolate(rest, reason) : reject(rest, failure);
-      await isolate(shorter, failure);
-    } else if (longer.length > 1) {
-      return isolate(longer, reason);
-    }
-    // A service may refuse the number of texts, or all of them together: a text fails only if it failed alone.
+    if (failure === undefined) return longer.length === 1 ? judge(longer) : isolate(longer, reason);
+    // A service that fails again for half of them may fail whatever it gets.
+    if (!isRejection(failure)) return isFirst ? isolate(rest, reason) : reject(rest, failure);
+    await isolate(shorter, failure);
     const others = stillPresent(longer);
     const another = await embed(others);
     if (another !== undefined) await isolate(others, another);
@@ -199,6 +204,13 @@ const isRejection = (error: unknown): boolean => error instanceof OmpError && er
 const mayBeOneText = (error: unknown): boolean =>
   isRejection(error) ||
   (error instanceof OmpError && error.cause instanceof FailedStatus && error.cause.status === 500);
+
+/** About one text: a batch of memories has it in the place of that text, and stores the others. */
+export const rejectedText = ({ provider, cause }: Pick<OmpError, 'provider' | 'cause'>): OmpError =>
+  new OmpError('invalid_request', 'The embedding service rejected this text.', {
+    ...(provider && { provider }),
+    cause,
+  });
 
 /** A batch belongs to the request and trace of its first text. */
 const batchCall = ({ requestId, caller, trace }: Call, signal: AbortSignal): Call => {

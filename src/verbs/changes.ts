@@ -59,7 +59,7 @@ export const changes = verb({
     // An answer without a change says nothing, and there may be many of them. Those of a stream are one. Whoever leaves is told nothing.
     const isSilent = await answering.then(
       (answer) => answer.changes.length === 0 || recorded.has(call),
-      () => recorded.has(call) || call.aborted,
+      () => call.aborted,
     );
     if (isSilent) return answering;
     recorded.add(call);

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { showProgress } from '../../src/cli/progress.ts';
 import { printable, terminalOf } from '../../src/cli/terminal.ts';
 
 function recording(isTTY: boolean) {
@@ -66,6 +67,14 @@ describe('an output of a command', () => {
   it('[Decision 43] begins no line with a part of a name', () => {
     expect(printable('x\r\nNo memory differs.\t\u202e')).toBe('x\\u000d\\u000aNo memory differs.\\u0009\\u202e');
   });
+});
+
+it('[Decision 43] the rate of changes does not count the memories that were copied before them', () => {
+  const { stderr, text } = recording(true);
+  const progress = showProgress(stderr);
+  progress.show({ done: 42, total: 42 });
+  progress.show({ done: 0, behind: { seconds: 0, left: 0 } });
+  expect(text()).toMatch(/0 changes, 0\.0 a second/);
 });
 
 it('[Decision 43] nothing else writes to the terminal', () => {

@@ -239,25 +239,35 @@ describe('failure', () => {
     const outcomes = await Promise.allSettled(calls);
     const rejected = lengths.filter((_, i) => outcomes[i]?.status === 'rejected');
     expect(rejected.sort((a, b) => a - b)).toEqual(refused);
-    return batches.length;
+    const codes = outcomes.flatMap((one) => (one.status === 'rejected' ? one.reason.code : []));
+    return { requests: batches.length, codes: new Set(codes) };
   };
   const REFUSAL = new OmpError('invalid_request', 'refused');
   const FAILURE = new OmpError('provider_error', 'failed', { cause: new FailedStatus(500, 'HTTP 500') });
 
   it('one text of 70 that a service refuses costs two more requests if it is the longest, and never more than 15', async () => {
-    expect(await requestsFor([70], REFUSAL)).toBe(3);
+    expect((await requestsFor([70], REFUSAL)).requests).toBe(3);
     for (let length = 1; length <= 70; length++) {
-      expect(await requestsFor([length], REFUSAL), String(length)).toBeLessThanOrEqual(15);
+      expect((await requestsFor([length], REFUSAL)).requests, String(length)).toBeLessThanOrEqual(15);
     }
     await requestsFor([1, 35, 36, 70], REFUSAL);
   });
 
-  it('a long text for which a service fails fails alone, and a service that fails for every text gets two requests more', async () => {
-    expect(await requestsFor([70], FAILURE)).toBe(3);
-    expect(await requestsFor([68, 69, 70], FAILURE)).toBeLessThanOrEqual(12);
+  it('a long text for which a service fails is rejected if it fails for it alone too, and a service that fails for every text gets two requests more', async () => {
+    expect(await requestsFor([70], FAILURE)).toEqual({ requests: 3, codes: new Set(['invalid_request']) });
+    expect((await requestsFor([68, 69, 70], FAILURE)).requests).toBeLessThanOrEqual(12);
     const all = Array.from({ length: 70 }, (_, i) => i + 1);
-    expect(await requestsFor(all, FAILURE)).toBe(3);
-    expect(await requestsFor(all, new OmpError('provider_error', 'down'))).toBe(1);
+    expect((await requestsFor(all, FAILURE)).requests).toBe(3);
+    expect((await requestsFor(all, new OmpError('provider_error', 'down'))).requests).toBe(1);
+  });
+
+  it('the longest text is not rejected for a failure that has passed when it is alone', async () => {
+    let failures = 1;
+    const { batched } = batching({}, ({ texts }) => {
+      if (texts.includes('long') && failures-- > 0) throw FAILURE;
+    });
+    const calls = ['a', 'bb', 'long'].map((text) => batched.embed([text], 'document', callOf()));
+    expect((await Promise.all(calls)).map(numbers)).toEqual([[1], [2], [4]]);
   });
 
   it.each([
