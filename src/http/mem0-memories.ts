@@ -149,8 +149,8 @@ export const unlessAbsent = <Result>(work: Promise<Result>): Promise<Result | un
   });
 
 /**
- * What a memory supersedes, directly or through others, in the order in which it can be deleted: if that fails on the way, what is left is
- * superseded still.
+ * What a memory supersedes in its scope, directly or through others, in the order in which it can be deleted: if that fails on the way, what is
+ * left is superseded still. Whoever may write one scope alone must not have a memory of another one deleted by somebody who may.
  */
 export async function linkedTo(c: Context<Env>, id: string): Promise<string[]> {
   const seen = new Set([id]);
@@ -163,7 +163,7 @@ export async function linkedTo(c: Context<Env>, id: string): Promise<string[]> {
         throw invalidRequest(`delete_linked: more than ${MAX_LINKED} memories; delete older ones first`);
       seen.add(older);
       const found = await unlessAbsent(run(c, VERB_TABLE.get, { id: older }));
-      if (found?.user_id !== memory.user_id) continue;
+      if (found?.user_id !== memory.user_id || found.scope !== memory.scope) continue;
       await follow(found);
       linked.push(older);
     }

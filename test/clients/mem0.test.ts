@@ -186,6 +186,8 @@ describe.skipIf(!existsSync(CLIENT))("mem0's official client", () => {
     ];
     await own.add({ user_id: freshUser(), content: 'lives with others' });
     expect((await found()).sort()).toEqual(['lives in B', 'lives in E']);
+    const elsewhere = await own.add({ user_id: userId, scope: 'a/b', content: 'moves', supersedes: [kept] });
+    await client.delete(elsewhere.id, { deleteLinked: true });
     await client.delete(gone, { deleteLinked: true });
     expect(await found()).toEqual(['lives in B']);
     await client.delete(kept, { deleteLinked: false });
