@@ -220,8 +220,8 @@ export interface ReadShares {
   /** A read that takes the whole share of its caller, so one runs at a time. The result gives half of the share back. */
   alone<Result>(call: Call, work: () => Promise<Result>): Promise<Result>;
   /**
-   * A read of little by what reads on and on, such as a file or a follower. Those of one caller run one at a time for each store (its
-   * name), each after a turn of the event loop.
+   * A read of little for a file, which reads on and on. Those of one caller run one at a time for each store (its name), each after a turn of
+   * the event loop, and apart from those of its followers (`shared`): these have a deadline, which a slow file would use up.
    */
   part<Result>(store: string, call: Call, work: () => Promise<Result>): Promise<Result>;
   /**
@@ -365,7 +365,7 @@ export function createReadShares(stores = 1): ReadShares {
       reserve(share, MAX_ANSWER_BYTES - SHARE_BYTES, call);
       return result;
     },
-    part: (store, call, work) => inTurn(store, call, work),
+    part: (store, call, work) => inTurn(`file of ${store}`, call, work),
     async shared<Result>(store: string, what: string, call: Call, work: () => Promise<Result>) {
       const key = JSON.stringify([call.caller.id, store, what]);
       for (;;) {

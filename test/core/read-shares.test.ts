@@ -218,15 +218,17 @@ describe('small reads that go on and on', () => {
     return { begin, started };
   };
 
-  it('[Decision 29] run one at a time for each caller and store', async () => {
+  it('[Decision 29] run one at a time for each caller, store and kind', async () => {
     const { begin, started } = open();
     const [a] = [begin('a'), begin('b'), begin('other caller', { caller: 'key:2' }), begin('other', { store: 'crm' })];
+    begin('follower', { what: 'x' });
     await turns();
-    expect(started).toEqual(['a', 'other caller', 'other']);
+    const first = ['a', 'other caller', 'other', 'follower'];
+    expect(started).toEqual(first);
     a.answer();
     await a.done;
     await turns();
-    expect(started).toEqual(['a', 'other caller', 'other', 'b']);
+    expect(started).toEqual([...first, 'b']);
   });
 
   it('[Decision 29] do not begin for a request that has ended, which holds up nobody', async () => {
