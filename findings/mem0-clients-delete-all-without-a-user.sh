@@ -2,8 +2,8 @@
 # mem0ai 2.2.1 (PyPI) and 3.3.1 (npm), clients of mem0's platform, against a stand-in on loopback, seen 2026-11-27.
 # Expect: a delete of all memories of a user whose id is missing is refused by the client. (guess: refused, 55 %)
 # Happens: a user that is None, null or undefined is left out, and what is sent is `DELETE /v1/memories/` without any condition: all memories
-# of the project, as far as the client is concerned. Searching and listing refuse a user beside `filters`, with a hint; deleting does
-# not look. Names of options in camel case become snake case in JavaScript, keys inside `filters` do not, so { userId } is sent as it is.
+# of the project, as far as the client is concerned. Searching refuses a user beside `filters`, with a hint; deleting does not look.
+# Names of options in camel case become snake case in JavaScript, keys inside `filters` do not, so { userId } is sent as it is.
 # Who is bitten: deletes for a user id that a form or a session did not have; servers that speak this protocol.
 # Do: check the id before the call; a server must refuse such a request.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # @electric-sql/pglite-socket 0.2.17 with @electric-sql/pglite 0.5.14 (npm), seen 2026-11-27.
-# Expect: each connection is a session of its own, as its name PGLiteSocketServer and its answer to `maxConnections` let one think. (guess:
+# Expect: each connection is a session of its own, as `maxConnections` lets one think. (guess:
 # settings are shared, 70 %; names of prepared statements are shared, 60 %; an open transaction holds the others back, 55 %)
 # Happens: all connections are one session. A prepared statement of one fails in another with "already exists", also after the first has
 # closed; `set search_path` moves everybody; the process id is the same, so an advisory lock is given to two. Any user and

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # typeorm 1.1.1 (npm) with `vector` columns, on PGlite 0.5.14 with pgvector, seen 2026-11-27.
 # Expect: save of an entity that was loaded writes the columns that were changed; an unchanged one writes nothing. (guess: nothing, 80 %)
-# Happens: vectors are compared by identity and are always "changed": each save writes all vectors again and sets the update date, also of
+# Happens: a vector always counts as changed: each save writes all vectors again and sets the update date, also of
 # an entity that nobody touched. Who loaded it before a new embedding was stored puts the old one back by saving a title.
 # Who is bitten: tables that are embedded in the background; feeds of what was "updated since".
 # Do: select: false on vector columns, or update() with the columns that you mean.
