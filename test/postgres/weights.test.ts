@@ -3,6 +3,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Memory, Provider, Vector } from '#contract';
 import { type Database, statement } from '../../providers/postgres/client/connections.ts';
+import { dropTask, PipelinedConnection } from '../../providers/postgres/client/pipelined-connection.ts';
+import { openProvider } from '../../src/registry.ts';
 import { COLUMNS, type MappedTable, openTable } from '../mapped/tables.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_URL } from '../support/postgres-server.ts';
@@ -13,23 +15,12 @@ import { call, listOf, memoryOf, openStore, refTo, searchFor, type TestDatabase 
 
 type Query = Parameters<Database['query']>;
 /** What every database that a provider has opened was asked. */
-const asked = vi.hoisted(() => ({
+const asked = {
   sent: [] as string[],
-  /** May replace it. */
-  before: async (...query: Query): Promise<Query> => query,
-}));
-vi.mock('../../providers/postgres/client/connections.ts', async (original) => {
-  const actual = await original<typeof import('../../providers/postgres/client/connections.ts')>();
-  const openConnections: typeof actual.openConnections = (options) => {
-    const db = actual.openConnections(options);
-    const query: Database['query'] = async (...wanted) => {
-      asked.sent.push(wanted[0].weight);
-      return db.query(...(await asked.before(...wanted)));
-    };
-    return { ...db, query };
-  };
-  return { ...actual, openConnections };
-});
+  /** May replace it, or delay it. */
+  before: (...query: Query): Query | Promise<Query> => query,
+};
+const { send } = PipelinedConnection.prototype;
 
 /** Of each kind that a user, or the store, has. */
 const ROWS = 4_000;
@@ -192,7 +183,7 @@ async function weigh(store: Stored, calls: Calls): Promise<Record<string, string
     });
     weights[name] = asked.sent.filter((weight, at) => weight !== asked.sent[at - 1]).join(', ');
   }
-  asked.before = async (...query) => query;
+  asked.before = (...query) => query;
   return weights;
 }
 
@@ -212,11 +203,17 @@ let tables: TestDatabase;
 let mapped: MappedTable;
 let onTables: Stored;
 let onMapped: Stored;
-let openProvider: typeof import('../../src/registry.ts').openProvider;
 beforeAll(async () => {
-  // Another file of this process may have loaded the provider with the connections that nobody watches.
-  vi.resetModules();
-  ({ openProvider } = await import('../../src/registry.ts'));
+  vi.spyOn(PipelinedConnection.prototype, 'send').mockImplementation(function (this: PipelinedConnection, task, named) {
+    asked.sent.push(task.statement.weight);
+    const { statement, values, call, settings } = task;
+    const query = asked.before(statement, values, call, settings);
+    const sendAs = ([statement, values, , settings]: Query) =>
+      send.call(this, Object.assign(task, { statement, values, settings }), named);
+    // What is not sent at once is not counted among the load of the connection.
+    if (!(query instanceof Promise)) return sendAs(query);
+    query.then(sendAs).catch((error: unknown) => dropTask(task, error));
+  });
   client = new pg.Client({ connectionString: SERVER_URL || undefined });
   if (SERVER_URL !== '') await client.connect();
   tables = await openStore();
@@ -254,7 +251,7 @@ afterAll(async () => {
   await mapped.close();
   await tables.close();
   if (SERVER_URL !== '') await client.end();
-  vi.resetModules();
+  vi.restoreAllMocks();
 });
 
 it.skipIf(IS_CITUS)('[Decision 29] what is heavy is documented, and nothing else reads what a user has', async () => {
@@ -288,7 +285,7 @@ it.skipIf(SERVER_URL === '' || IS_CITUS)(
       const memory = await add(store);
       const gate = await closedGate();
       // Whatever the statement is, it waits.
-      asked.before = async (...query) => {
+      asked.before = (...query) => {
         const [{ weight }, , by] = query;
         const waits = weight === 'heavy' && by.caller.id === call.caller.id;
         return waits ? [statement('heavy', `select ${gate.wait}`), [], by] : query;
@@ -305,7 +302,7 @@ it.skipIf(SERVER_URL === '' || IS_CITUS)(
         expect(await store.search(searchFor('big', 'text', { vector, limit: 1 }), neighbour)).toHaveLength(1);
       }
       await gate.open();
-      asked.before = async (...query) => query;
+      asked.before = (...query) => query;
       await ended;
       await store.close();
     }
