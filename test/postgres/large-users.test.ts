@@ -308,33 +308,31 @@ describe('a filtered list of a large user', () => {
   });
 });
 
-describe('a large user who deleted a lot', () => {
-  it.each([
-    ['as it is', []],
-    ['after a vacuum', ['vacuum']],
-  ])('still gets full pages of what is left, %s', async (_, after) => {
-    const provider = await open();
-    const all = await fill(provider, 'u', ROWS);
-    await makeLarge(provider, 'u');
-    // Counted and planned before, as in a gateway that runs.
-    for (let i = 0; i < 6; i++) await found(provider, query('u', 'amber birch'));
-    const kept = all.filter((_, i) => i % 13 === 0);
-    const gone = all.filter((_, i) => i % 13 !== 0).map(({ id }) => id);
-    await Promise.all(gone.map((id) => provider.delete?.(refTo(id), call)));
-    for (const command of after) await store.sql(`${command} ${store.names.memories}`);
-    const later = await open();
-    for (const text of ['amber birch', 'fjord', 'zzz']) {
-      for (const more of [{}, { limit: 100 }, { scope: 'work' }]) {
-        const asked = query('u', text, more);
-        const exact = await exactly(asked, hashingEmbedder());
-        expect(await found(later, asked)).toEqual(exact);
-        // This one takes words for as rare as they were, which may change the order.
-        const hits = (await found(provider, asked)).map(({ id }) => id);
-        expect(hits).toHaveLength(exact.length);
-        expect(kept.map(({ id }) => id)).toEqual(expect.arrayContaining(hits));
-      }
+it.each([
+  ['as it is', []],
+  ['after a vacuum', ['vacuum']],
+])('a large user who deleted a lot still gets full pages of what is left, %s', async (_, after) => {
+  const provider = await open();
+  const all = await fill(provider, 'u', ROWS);
+  await makeLarge(provider, 'u');
+  // Counted and planned before, as in a gateway that runs.
+  for (let i = 0; i < 6; i++) await found(provider, query('u', 'amber birch'));
+  const kept = all.filter((_, i) => i % 13 === 0);
+  const gone = all.filter((_, i) => i % 13 !== 0).map(({ id }) => id);
+  await Promise.all(gone.map((id) => provider.delete?.(refTo(id), call)));
+  for (const command of after) await store.sql(`${command} ${store.names.memories}`);
+  const later = await open();
+  for (const text of ['amber birch', 'fjord', 'zzz']) {
+    for (const more of [{}, { limit: 100 }, { scope: 'work' }]) {
+      const asked = query('u', text, more);
+      const exact = await exactly(asked, hashingEmbedder());
+      expect(await found(later, asked)).toEqual(exact);
+      // This one takes words for as rare as they were, which may change the order.
+      const hits = (await found(provider, asked)).map(({ id }) => id);
+      expect(hits).toHaveLength(exact.length);
+      expect(kept.map(({ id }) => id)).toEqual(expect.arrayContaining(hits));
     }
-  });
+  }
 });
 
 describe('the rarity of words', () => {
