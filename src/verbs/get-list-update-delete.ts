@@ -6,12 +6,13 @@ import {
   type Memory,
   type MemoryPatch,
   OmpError,
+  type Position,
   type Written,
 } from '#contract';
 import { type Access, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current-memories.ts';
-import { decodeCursor, encodeCursor } from '../core/cursor.ts';
+import { cursorKind } from '../core/cursor.ts';
 import type { Grants } from '../core/grants.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { changeChecked } from '../core/with-origin.ts';
@@ -215,6 +216,8 @@ const ListInput = z.object({
   cursor,
 });
 
+const ListCursor = cursorKind<Position>(undefined, { position: (last) => last, place: (position) => position });
+
 /** SPEC, GET /memories. */
 export const list = verb({
   name: 'list',
@@ -226,14 +229,14 @@ export const list = verb({
     requireTimes(access, { since: filters.since, until: filters.until }, 'temporal');
     const written = writtenOf(access, origin, untrusted);
     const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined({ ...filters, written }) };
-    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
+    const after = ListCursor.read(cursor, query);
     const { items, more } = await access.audited('list', access.facts(query), call, () =>
-      listAllowed(access, { limit, ...query, ...after }, call),
+      listAllowed(access, { limit, ...query, ...(after && { after }) }, call),
     );
     const last = items.at(-1);
     let page = withTrust(items, untrusted, (memory) => memory);
     if (current) page = page.filter(currentAmong(page, { now: new Date(), untrusted: untrusted === true }));
-    return { items: page.map(toWire), next_cursor: more && last ? encodeCursor(last, query) : null };
+    return { items: page.map(toWire), next_cursor: ListCursor.write(more ? last : undefined, query) };
   },
   id: 'listMemories',
   summary: "List a user's memories",

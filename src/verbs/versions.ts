@@ -3,7 +3,7 @@ import { type Call, isReserved, type Memory, type MemoryPatch, type MemoryVersio
 import { effectivePatch } from '#toolbox';
 import { type Access, denied, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
+import { cursorKind, NO_TIME } from '../core/cursor.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { changeChecked } from '../core/with-origin.ts';
 import {
@@ -114,6 +114,13 @@ export type WireVersion = ReturnType<typeof toShown>;
 
 const toShown = ({ memory, ...rest }: ShownVersion) => ({ ...rest, memory: toWire(memory) });
 
+const isNumber = (text: string): boolean => /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_VERSION;
+
+const VersionCursor = cursorKind<number>('versions', {
+  position: (version) => ({ created_at: NO_TIME, id: String(version) }),
+  place: ({ id }) => (isNumber(id) ? Number(id) : undefined),
+});
+
 /** Newest first: the current version is the first of the first page. */
 export const versions = verb({
   name: 'versions',
@@ -126,13 +133,12 @@ export const versions = verb({
   feature: 'versions',
   async run({ limit, cursor, ...input }, access, call) {
     const target = readTarget(input);
-    const filters = { of: 'versions', id: target.id };
-    const before = cursor === undefined ? undefined : numberIn(decodeCursor(cursor, filters).id);
+    const filters = { id: target.id };
+    const before = VersionCursor.read(cursor, filters);
     return access.audited('versions', factsOfId(target), call, async (facts) => {
       const { items, more } = await readVersions(access, { target, before, limit }, call, facts);
-      const last = items.at(-1);
-      const next = more && last ? encodeCursor({ created_at: NO_TIME, id: String(last.version) }, filters) : null;
-      return { items: items.map(toShown), next_cursor: next };
+      const last = more ? items.at(-1) : undefined;
+      return { items: items.map(toShown), next_cursor: VersionCursor.write(last?.version, filters) };
     });
   },
   id: 'listVersions',
@@ -146,14 +152,6 @@ export const versions = verb({
   },
   errors: ['invalid_request', 'unsupported_capability', 'not_found'],
 });
-
-const isNumber = (text: string): boolean => /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_VERSION;
-
-/** Cursors are not signed. */
-function numberIn(text: string): number {
-  if (isNumber(text)) return Number(text);
-  throw malformed();
-}
 
 /** A part of a path is required, as a parameter of `wholeNumber` need not be. */
 const versionInPath = short(LIMITS.number)
