@@ -32,8 +32,7 @@ export const users = verb({
     const filters = { prefix: query.prefix };
     const request = {
       ...withoutUndefined({ ...query, after: UserCursor.read(cursor, filters) }),
-      users: access.principal.users,
-      within: access.bounds.within,
+      ...access.filter(),
     };
     const page = await access.store.users(request, call);
     if (!page.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();

@@ -228,7 +228,7 @@ async function undo(
   { id, user_id, undone, dry_run, memory: listed }: Work & { readonly id: string; readonly memory: Memory | undefined },
   call: Call,
 ): Promise<Item | undefined> {
-  const ref = access.ref({ id, user_id }, null);
+  const ref = access.ref({ id, user_id }, 'any');
   const { get, versions } = access.store;
   const reader = { get, versions: part.versions && versions };
   for (let attempt = 1; ; attempt++) {
