@@ -79,11 +79,8 @@ export const exportMemories = verb({
     const after = ExportCursor.read(cursor, filters);
     const query = { after, ids, user_id, since, vectors, versions, limit, max_bytes: MAX_ANSWER_BYTES };
     const { items, next } = await shares.alone(call, () => store.export(query, call));
-    for (const { memory, versions = [] } of items) {
-      access.readable(memory, user_id);
-      if (versions.some((one) => !isVersionOf(one.memory, memory))) throw access.mismatch();
-      if (ids && !ids.includes(memory.id)) throw access.mismatch();
-    }
+    requireExported(items, access, user_id);
+    if (ids && items.some(({ memory }) => !ids.includes(memory.id))) throw access.mismatch();
     return {
       memories: items.map(({ memory, vector, version, versions, versions_left_out: left = 0 }) => ({
         ...toWire(memory),
@@ -267,6 +264,14 @@ async function importAll(
     if (stored && !access.admitsRead(stored.scope)) return isSame && replace ? 'stored' : 'exists';
     return isSame ? 'unchanged' : 'exists';
   });
+}
+
+/** Checks what a store has exported, of a user: that the caller may read it, and that the versions are of their memory. */
+export function requireExported(items: readonly ExportedMemory[], access: Access, user_id?: string): void {
+  for (const { memory, versions = [] } of items) {
+    access.readable(memory, user_id);
+    if (versions.some((one) => !isVersionOf(one.memory, memory))) throw access.mismatch();
+  }
 }
 
 const bytesOf = ({ memory, versions = [] }: ExportedMemory): number =>
