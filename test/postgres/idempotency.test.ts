@@ -66,20 +66,35 @@ describe('a repeated add', () => {
   });
 });
 
-it('a key expires after a day and is free then', async () => {
-  const provider = await store.open();
-  const first = await addOnce(provider);
-  const age = (by: string) =>
-    store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '${by}'`);
-  await age('23 hours 59 minutes');
-  expect((await addOnce(provider)).id).toBe(first.id);
-  await age('1 minute');
-  const second = await addOnce(provider, keyOf({ fingerprint: 'other' }), memoryOf('u', 'another one'));
-  expect(second.id).not.toBe(first.id);
-  expect(await addOnce(provider, keyOf({ fingerprint: 'other' }), memoryOf('u', 'another one'))).toEqual(second);
-  expect(await failure(addOnce(provider))).toMatchObject({ code: 'invalid_request' });
-  expect(await memories()).toHaveLength(2);
-  expect(await keys()).toHaveLength(1);
+describe('a key', () => {
+  it('[Decision 20] is stored as every release has stored it, by its kind and when its memories are erased', async () => {
+    const provider = await store.open();
+    const texts = async () => (await keys()).map(({ key }) => String(key)).sort();
+    await addOnce(provider);
+    await batchOnce(provider, ['one', 'two']);
+    expect(await texts()).toEqual(['batch\nk', 'k']);
+    await provider.erase?.({ user_id: 'u' }, call);
+    expect(await texts()).toEqual([
+      expect.stringMatching(/^erased\n[0-9a-f]{32}$/),
+      expect.stringMatching(/^erased\n[0-9a-f]{32}$/),
+    ]);
+  });
+
+  it('expires after a day and is free then', async () => {
+    const provider = await store.open();
+    const first = await addOnce(provider);
+    const age = (by: string) =>
+      store.sql(`update ${store.names.onceKeys} set created_at = created_at - interval '${by}'`);
+    await age('23 hours 59 minutes');
+    expect((await addOnce(provider)).id).toBe(first.id);
+    await age('1 minute');
+    const second = await addOnce(provider, keyOf({ fingerprint: 'other' }), memoryOf('u', 'another one'));
+    expect(second.id).not.toBe(first.id);
+    expect(await addOnce(provider, keyOf({ fingerprint: 'other' }), memoryOf('u', 'another one'))).toEqual(second);
+    expect(await failure(addOnce(provider))).toMatchObject({ code: 'invalid_request' });
+    expect(await memories()).toHaveLength(2);
+    expect(await keys()).toHaveLength(1);
+  });
 });
 
 it.each([
@@ -234,7 +249,7 @@ describe.skipIf(SERVER_URL === '')(`while the first is under way${SERVER_URL ===
       bucket: 0,
       vector,
       keywords: [],
-      key: { ...keyOf(), before: undefined, places: [0], size: 1 },
+      key: { ...keyOf(), kind: 'add' as const, before: undefined, places: [0], size: 1 },
     };
     const { statement, values } = createStatements(store.names, true).insert(wanted, call);
     const other = new pg.Client({ connectionString: store.url });

@@ -332,7 +332,15 @@ it('one record is found by its key', async () => {
 });
 
 describe('an add', () => {
-  const once = { caller: 'c', key: '7', fingerprint: 'f', before: undefined, places: [0], size: 1 };
+  const once = {
+    caller: 'c',
+    kind: 'add',
+    key: '7',
+    fingerprint: 'f',
+    before: undefined,
+    places: [0],
+    size: 1,
+  } as const;
 
   it('finds its idempotency key', async () => {
     const { seen, run } = recorder();
