@@ -55,7 +55,7 @@ const filled = async (at: (i: number) => number): Promise<Memory[]> => {
 };
 
 describe.each(SHAPES)('10,000 memories of one user, made $how,', ({ at, mostly, most, last }) => {
-  it('[SPEC GET /memories pagination] take a list and a fetch a page of 50, six of each a page of 500', async () => {
+  it('[SPEC GET /memories pagination] [SPEC GET /memories cursor] take a list and a fetch a page of 50, six of each a page of 500; a process just started goes on from anywhere in a few more', async () => {
     const truth = await filled(at);
     for (const [limit, requests] of [
       [50, { list: 200, fetch: 200 }],
@@ -66,10 +66,7 @@ describe.each(SHAPES)('10,000 memories of one user, made $how,', ({ at, mostly, 
       const counts = await requestsOf(server, async () => expect(idsOf(await allPages(pages))).toEqual(idsOf(truth)));
       expect(counts).toEqual(requests);
     }
-  });
 
-  it('[SPEC GET /memories cursor] go on from anywhere in a process just started, in a few requests more', async () => {
-    const truth = await filled(at);
     const pageAfter = async (place: number): Promise<number> => {
       const query = listOf(listing.user_id, { after: truth[place] as Memory, limit: 51 });
       const { list = 0, fetch } = await requestsOf(server, async () =>
