@@ -117,6 +117,7 @@ const IDENTITY = { id: 'id', created_at: 'plain', embedding_model: 'plain', stat
 const KEY_USE = { fingerprint: 'plain', added: IDENTITY } as const;
 const KEY_CLAIM = {
   caller: 'plain',
+  kind: 'plain',
   key: 'plain',
   fingerprint: 'plain',
   before: KEY_USE,
