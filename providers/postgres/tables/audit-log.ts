@@ -1,7 +1,7 @@
 import { type AuditAction, type AuditLog, type Call, erasedName, MAX_LEFT_SCOPES, type StoredEntry } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { toIso, toTextArray } from '../values.ts';
-import { type Conditions, conditions, inShard, shardOf, storedBucket, whereWithin } from './conditions.ts';
+import { type Conditions, conditions, whereWithin } from '../sql/conditions.ts';
+import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
@@ -38,7 +38,7 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
        select bucket, node, case when node is not null then pg_current_xact_id() end, left_scopes::text[], ${COLUMNS.join(', ')} from unnest($1::int2[], $2::int2[], $3::text[], $4::timestamptz[],
          ${COLUMNS.slice(1).map((_, i) => `$${i + 5}::text[]`)}) as e (bucket, node, left_scopes, ${COLUMNS.join(', ')})`,
       [
-        entries.map(({ user_id }) => storedBucket(names, user_id ?? '')),
+        entries.map(({ user_id }) => names.placement.storedBucket(user_id ?? '')),
         entries.map(({ changed }) => (changed ? 0 : null)),
         entries.map(({ left_scopes }) => left_scopes && toTextArray(left_scopes)),
         ...COLUMNS.map((column) => entries.map((entry) => entry[column])),
@@ -47,8 +47,8 @@ export const createAuditLog = (names: Names, run: Run): AuditLog => ({
     );
   },
   async read({ user_id, app, since, until, after, within, limit }, call) {
-    const where = conditions(shardOf(names, user_id));
-    where.and(inShard(names));
+    const where = conditions(names.placement.shardOf(user_id));
+    where.and(where.inShard());
     where.and(`user_id = ${where.bind(user_id)}`);
     if (app !== undefined) where.and(`app = ${where.bind(app)}`);
     if (since !== undefined) where.and(`timestamp >= ${where.bind(since)}::timestamptz`);
@@ -86,8 +86,8 @@ export const listsOf = (table: string): string => `lists as (select array_agg(sc
 export async function hideUser(names: Names, run: Run, user_id: string, call: Call): Promise<number> {
   const hidden = erasedName(names.secret, user_id);
   for (let all = 0; ; ) {
-    const where = conditions(shardOf(names, user_id));
-    const mine = `${names.auditLog} where ${inShard(names)} and user_id = ${where.bind(user_id)}`;
+    const where = conditions(names.placement.shardOf(user_id));
+    const mine = `${names.auditLog} where ${where.inShard()} and user_id = ${where.bind(user_id)}`;
     const rows = await run(
       'heavy',
       `with mine as materialized (select seq, node, scope, left_scopes from ${mine} and action <> 'erase'),
@@ -115,7 +115,7 @@ async function writeErase(
   call: Call,
 ): Promise<void> {
   const { bind, values } = conditions();
-  const changed = `select ${bind(storedBucket(names, user_id))}::int2 as bucket, ${bind(user_id)}::text as user_id, null::text as id,
+  const changed = `select ${bind(names.placement.storedBucket(user_id))}::int2 as bucket, ${bind(user_id)}::text as user_id, null::text as id,
     null::text as scope, ${bind(toTextArray(left))}::text[] as left_scopes`;
   const entry = insertChangeEntry(names, bind, { action: 'erase', left: 'left_scopes' }, call);
   await run('small', `with changed as (${changed}) ${entry}`, values, call);
@@ -128,9 +128,9 @@ async function hideUntil(
   { user_id, hidden, last }: { user_id: string; hidden: string; last: unknown },
   call: Call,
 ): Promise<number> {
-  const where = conditions(shardOf(names, user_id));
+  const where = conditions(names.placement.shardOf(user_id));
   const [user, name] = [where.bind(user_id), where.bind(hidden)];
-  const shard = inShard(names);
+  const shard = where.inShard();
   const text = `with hidden as (update ${names.auditLog} set user_id = ${name}, scope = null, left_scopes = null,
         app = case when app = ${user} then ${name} else app end
       where ${shard} and ctid = any(array(select ctid from ${names.auditLog}

@@ -12,9 +12,8 @@ import {
   usedBy,
 } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { toIso, toTextArray } from '../values.ts';
-import type { Conditions } from './conditions.ts';
-import { storedBucket } from './conditions.ts';
+import { type Conditions, conditions } from '../sql/conditions.ts';
+import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
@@ -24,10 +23,10 @@ export function keyPeriod(): [after: string, until: string] {
 }
 
 /**
- * A key belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
+ * What stands for the user of a key. It belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
  * key is a transaction on two shards.
  */
-const keyBucket = (names: Names, { caller, key }: IdempotencyKey): number => storedBucket(names, `${caller} ${key}`);
+const ownerOf = ({ caller, key }: IdempotencyKey): string => `${caller} ${key}`;
 
 /**
  * Part of a `with`: claims the key for these memories. `claimed` has a row on success. If another gateway is claiming the key,
@@ -48,7 +47,7 @@ export function claimKey(
   const row = [
     caller,
     key,
-    keyBucket(names, claim),
+    names.placement.storedBucket(ownerOf(claim)),
     fingerprint,
     id,
     created_at,
@@ -61,7 +60,7 @@ export function claimKey(
   return `claimed as (
     insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
     ${claim.afterRoom ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from room` : `values (${row.map(bind).join(', ')})`}
-    on conflict (${names.distributed ? 'bucket, ' : ''}caller, key) do update set
+    on conflict (${names.placement.key('caller, key')}) do update set
       ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}, users = ${before ? 'known.users || ' : ''}excluded.users
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz${unchanged}
     returning memory_id)`;
@@ -80,12 +79,15 @@ const isBatch = ({ key }: IdempotencyKey): boolean => key.includes('\n');
 export const createKeyUse =
   (names: Names, run: Run) =>
   async (key: IdempotencyKey, call: Call): Promise<KeyUse | undefined> => {
-    const values = [key.caller, key.key, ERASED + keyed(names, key.key)];
+    const where = conditions(names.placement.shardOf(ownerOf(key)));
+    where.and(where.inShard());
+    where.and(`caller = ${where.bind(key.caller)}`);
+    where.and(`key in (${where.bind(key.key)}, ${where.bind(ERASED + keyed(names, key.key))})`);
     const rows = await run(
       'small',
       `select fingerprint, memory_id as id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status, added
-       from ${names.onceKeys} where caller = $1 and key in ($2, $3)${names.distributed ? ' and bucket = $4' : ''}`,
-      names.distributed ? [...values, keyBucket(names, key)] : values,
+       from ${names.onceKeys} where ${where}`,
+      where.values,
       call,
     );
     // Compared here: with these conditions the planner would read all keys of the period.

@@ -1,8 +1,7 @@
 import pg from 'pg';
 import type { Extensions, Memory, Source } from '#provider';
 import type { Row } from '../client/connections.ts';
-import { toIso } from '../values.ts';
-import { inShard } from './conditions.ts';
+import { toIso } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /** A column of a record: the SQL that reads it, and whether its value may be large. */
@@ -77,13 +76,8 @@ export function bytesAfter(changed: Readonly<Record<string, string>>): string {
   return sumOfBytes(sql('content'), joined('tags'), joined('supersedes'), `(${sql('extensions')})::text`);
 }
 
-/** Takes rows with `bytes` up to the one at which their sum exceeds `most`, at least two, in this order. All arguments are SQL. */
-export const firstWithin = (rows: string, order: string, most: string): string =>
-  `(select * from (select *, sum(bytes) over place - bytes as bytes_before, row_number() over place as nth
-     from (${rows}) as sized window place as (order by ${order})) as placed where bytes_before <= ${most} or nth <= 2)`;
-
 /** Null if the memory is not in the ingestion queue: it is done. */
-export const queueStatus = (names: Names, shard = inShard(names)): string =>
+export const queueStatus = (names: Names, shard = names.placement.inShard()): string =>
   `(select status from ${names.ingestion} where memory_id = id and ${shard})`;
 
 /**
@@ -91,7 +85,7 @@ export const queueStatus = (names: Names, shard = inShard(names)): string =>
  * of 50, but costs more than the lookup for a single row. On Citus only the nodes know the size.
  */
 export const queueStatusOfMany = (names: Names): string =>
-  names.distributed
+  names.placement.distributed
     ? queueStatus(names)
     : `case when (select pg_relation_size(${pg.escapeLiteral(names.ingestion)}::regclass) > 0) then ${queueStatus(names)} end`;
 

@@ -14,28 +14,23 @@ import {
   type VersionOptions,
 } from '#provider';
 import { type Query, queriesOf, rememberStatements, type Statement, type Weight } from '../client/connections.ts';
-import { toBigintArray, toHalfvec, toTextArray } from '../values.ts';
+import type { Located } from '../scaling/placement.ts';
+import { type Conditions, conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
+import { toBigintArray, toHalfvec, toTextArray } from '../sql/values.ts';
 import { changeEntryValues, insertChangeEntry } from './audit-log.ts';
 import {
   CONVERSATION,
-  type Conditions,
-  conditions,
-  inShard,
-  type Located,
-  part,
-  shardOf,
   UNINDEXED_USER,
   whereInTime,
   whereOne,
   whereScopeGlob,
   whereTags,
   whereTagsOfLargeUser,
-  whereWithin,
   whereWritten,
 } from './conditions.ts';
 import { claimKey } from './idempotency.ts';
 import { clearQueue, enqueue } from './ingestion-queue.ts';
-import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, firstWithin, queueStatusOfMany } from './memory-rows.ts';
+import { BYTES, bytesAfter, COLUMN_NAMES, columnsOf, queueStatusOfMany } from './memory-rows.ts';
 import type { Names } from './names.ts';
 import { growContent, type Room, takeRoom } from './user-usage.ts';
 import { dropVersions, keepVersion } from './versions.ts';
@@ -94,8 +89,12 @@ export function createStatements(
   const columns = columnsOf(names);
   const listColumns = columnsOf(names, queueStatusOfMany(names));
   /** The first parameter of a list, after the bucket, is the limit of a content in bytes. */
-  const shortColumns = columnsOf(names, queueStatusOfMany(names), names.distributed ? '$2::float8' : '$1::float8');
-  const one = (ref: Located) => whereOne(names, ref);
+  const shortColumns = columnsOf(
+    names,
+    queueStatusOfMany(names),
+    names.placement.distributed ? '$2::float8' : '$1::float8',
+  );
+  const one = (ref: Located) => whereOne(ref);
   /** The same for a change, which checks the version. */
   const oneVersion = (ref: Located) => {
     const where = one(ref);
@@ -116,7 +115,7 @@ export function createStatements(
     // Measured: an add without a second part of the `with` costs a tenth less.
     const isLast = columns === '1';
     // Citus takes no insert at the top that reads what another part has inserted into its table.
-    const isShort = !audited && !after && isLast && !(names.distributed && first);
+    const isShort = !audited && !after && isLast && !(names.placement.distributed && first);
     if (isShort) return query('small', `${first ? `with ${first}` : ''} ${text} returning 1`, values);
     // Citus returns no functions of the columns that an update changes.
     const parts = [first, `changed as (${text} returning bucket, ${row})`, after];
@@ -133,8 +132,7 @@ export function createStatements(
       const where = conditions();
       const rows = inserts.map((insert) => insertedValues(insert, `{${insert.keywords}}`));
       const columns = INSERTED_TYPES.map((type, i) => `${where.bind(rows.map((row) => row[i]))}::${type}[]`);
-      const [buckets, , users] = columns;
-      const known = names.distributed ? `bucket = any(${buckets})` : 'true';
+      const [, , users] = columns;
       // Binary forms cannot be elements of a parameter. Few lengths, so few different statements.
       const vectors = Array.from(
         { length: VECTOR_COUNTS.find((count) => count >= rows.length) ?? rows.length },
@@ -144,7 +142,7 @@ export function createStatements(
       const text = `insert into ${names.memories} (${insertedColumns(names)})
          select bucket, id, user_id, content, scope, tags::text[], source, confidence, created_at, created_at, valid_from, valid_to,
            supersedes::text[], extensions, keywords::bigint[], embedding::${names.halfvec},
-           user_id in (select user_id from ${names.largeUsers} where ${known} and user_id = any(${users}))
+           user_id in (select user_id from ${names.largeUsers} where ${names.placement.inShards('$1')} and user_id = any(${users}))
          from unnest(${columns.join(', ')}, array[${vectors.join(', ')}]::${names.halfvec}[])
            as new (bucket, id, user_id, content, scope, tags, source, confidence, created_at,
              valid_from, valid_to, supersedes, extensions, keywords, embedding)
@@ -166,7 +164,7 @@ export function createStatements(
       const text = `insert into ${names.memories} (${insertedColumns(names)})
          select $1::int2, $2::text, $3::text, $4::text, $5::text, $6::text[], $7::jsonb, $8::float8, $9::timestamptz, $9::timestamptz,
            $10::timestamptz, $11::timestamptz, $12::text[], $13::jsonb, $14::bigint[], $15::${names.halfvec},
-           exists (select from ${names.largeUsers} where ${inShard(names)} and user_id = $3) ${key ? 'from claimed where memory_id = $2' : ''}`;
+           exists (select from ${names.largeUsers} where ${names.placement.inShard()} and user_id = $3) ${key ? 'from claimed where memory_id = $2' : ''}`;
       const first = key && claimKey(names, where.bind, key, [memory]);
       const after = memory.status === 'queued' ? enqueue(names) : undefined;
       const made = change(where, { action: 'add', call, first, text, after });
@@ -184,10 +182,10 @@ export function createStatements(
      * condition, else the planner would read and sort the whole conversation. What the hash stands for is compared afterwards.
      */
     neighbours({ user_id, ids, written, max_content_bytes, max_bytes, ...visible }: NeighboursQuery): Query {
-      const where = conditions(shardOf(names, user_id));
+      const where = conditions(names.placement.shardOf(user_id));
       const [user, known] = [where.bind(user_id), `${where.bind(toTextArray(ids))}::text[]`];
-      const seen = part(where, (inner) => whereWithin(inner, visible));
-      const filter = part(where, (inner) => {
+      const seen = conditionOf(where, (inner) => whereWithin(inner, visible));
+      const filter = conditionOf(where, (inner) => {
         inner.and(`not id = any(${known})`);
         whereWritten(inner, written);
         if (max_content_bytes !== undefined)
@@ -195,18 +193,18 @@ export function createStatements(
       });
       const next = (beyond: '<' | '>', order: 'asc' | 'desc') => `(
         select id as near from ${names.memories}
-        where ${inShard(names)} and ${CONVERSATION} = place and source ->> 'ref' is not null and (created_at, id) ${beyond} (anchor_at, anchor)
+        where ${where.inShard()} and ${CONVERSATION} = place and source ->> 'ref' is not null and (created_at, id) ${beyond} (anchor_at, anchor)
         order by created_at ${order}, id ${order} limit 1)`;
       const order = 'created_at desc, id desc';
       const rows = `select *, ${BYTES} as bytes from ${names.memories} join found on id = near
-        where ${inShard(names)} and user_id = ${user} and ${filter}
+        where ${where.inShard()} and user_id = ${user} and ${filter}
           and (scope, source ->> 'app', source ->> 'ref') is not distinct from (of_scope, of_app, of_ref)`;
       return query(
         'heavy',
         `with anchors as materialized (
            select id as anchor, created_at as anchor_at, ${CONVERSATION} as place,
              scope as of_scope, source ->> 'app' as of_app, source ->> 'ref' as of_ref
-           from ${names.memories} where ${inShard(names)} and id = any(${known}) and ${UNINDEXED_USER} = ${user} and ${seen}
+           from ${names.memories} where ${where.inShard()} and id = any(${known}) and ${UNINDEXED_USER} = ${user} and ${seen}
              and source ->> 'ref' is not null),
          found as materialized (
            select distinct on (near) near, of_scope, of_app, of_ref from anchors cross join lateral (${next('<', 'desc')} union all ${next('>', 'asc')}) as pair)
@@ -246,7 +244,7 @@ export function createStatements(
      * `large`: whether the user's memories are in the indexes of large users.
      */
     list(wanted: ListQuery, { large = false, within }: { large?: boolean; within?: 'bytes' } = {}): Query {
-      const where = conditions(shardOf(names, wanted.user_id));
+      const where = conditions(names.placement.shardOf(wanted.user_id));
       const max = where.bind(within ? wanted.max_bytes : Math.floor(wanted.max_bytes / wanted.limit));
       const { first, from } =
         large && isFiltered(wanted) ? listOfLargeUser(names, where, wanted) : listOf(names, where, wanted);
@@ -306,9 +304,9 @@ interface Listed {
 const inOrder = (filter: string): string => (filter === 'true' ? filter : `case when ${filter} then true end`);
 
 function listOf(names: Names, where: Conditions, wanted: ListQuery): Listed {
-  where.and(inShard(names, 'm.'));
+  where.and(where.inShard('m.'));
   where.and(`user_id = ${where.bind(wanted.user_id)}`);
-  const listed = part(where, (inner) => whereListed(inner, wanted));
+  const listed = conditionOf(where, (inner) => whereListed(inner, wanted));
   where.and(hasLiteralScope(wanted) ? listed : inOrder(listed));
   whereOnPage(where, wanted);
   const from = `from ${names.memories} m where ${where} order by m.created_at desc, m.id desc limit ${where.bind(wanted.limit)}`;
@@ -325,10 +323,10 @@ const NEWEST = 4_000;
 function listOfLargeUser(names: Names, where: Conditions, wanted: ListQuery): Listed {
   const user = where.bind(wanted.user_id);
   const limit = where.bind(wanted.limit);
-  const inTime = part(where, (inner) => whereOnPage(inner, wanted));
-  const listed = part(where, (inner) => whereListed(inner, wanted));
-  const byTag = part(where, (inner) => whereTagsOfLargeUser(inner, wanted));
-  const mine = inShard(names);
+  const inTime = conditionOf(where, (inner) => whereOnPage(inner, wanted));
+  const listed = conditionOf(where, (inner) => whereListed(inner, wanted));
+  const byTag = conditionOf(where, (inner) => whereTagsOfLargeUser(inner, wanted));
+  const mine = where.inShard();
   const indexed = wanted.tags.length > 0 || hasLiteralScope(wanted);
   const every = indexed
     ? `${mine} and ${UNINDEXED_USER} = ${user} and ${listed} and ${byTag}`
@@ -342,7 +340,7 @@ function listOfLargeUser(names: Names, where: Conditions, wanted: ListQuery): Li
         and (select count(*) from newest) < ${limit} ${order} limit ${limit}))`;
   return {
     first,
-    from: `from page join ${names.memories} m on m.id = listed and ${inShard(names, 'm.')} order by m.created_at desc, m.id desc`,
+    from: `from page join ${names.memories} m on m.id = listed and ${where.inShard('m.')} order by m.created_at desc, m.id desc`,
   };
 }
 

@@ -1,21 +1,17 @@
 import type { RankingOptions, SearchQuery } from '#provider';
 import { MAX_TERMS, queryTerms, weights } from '#provider';
-import { toBigintArray, toHalfvec, toKeys } from '../values.ts';
+import { conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
+import { toBigintArray, toHalfvec, toKeys } from '../sql/values.ts';
 import {
-  conditions,
-  inShard,
-  part,
-  shardOf,
   UNINDEXED_USER,
   whereInTime,
   whereScopePrefix,
   whereTags,
   whereTagsOfLargeUser,
   whereUser,
-  whereWithin,
   whereWritten,
 } from './conditions.ts';
-import { BYTES, columnsOf, firstWithin, queueStatus } from './memory-rows.ts';
+import { BYTES, columnsOf, queueStatus } from './memory-rows.ts';
 import type { Names } from './names.ts';
 
 /** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
@@ -95,7 +91,7 @@ const isFiltered = ({ within, outside, scope, tags, since, until, max_content_by
   [outside, scope, since, until, max_content_bytes, written].some((filter) => filter !== undefined);
 
 function textOf(parts: StatementParts, search: Search): string {
-  const { names, ranking, limit, bytes } = parts;
+  const { names, ranking, where, limit, bytes } = parts;
   const { withPart, hits, complete } = !search.rarity
     ? exact(parts)
     : search.matching
@@ -106,7 +102,7 @@ function textOf(parts: StatementParts, search: Search): string {
   const shown = search.query.explain ? 'score, cosine, coverage' : 'score';
   const best = `select id as hit, ${shown}, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
         order by ${order} limit ${limit}`;
-  const rows = `(${best}) as best join ${names.memories} m on id = hit and ${inShard(names, 'm.')}`;
+  const rows = `(${best}) as best join ${names.memories} m on id = hit and ${where.inShard('m.')}`;
   const [columns, from] = search.within
     ? [
         columnsOf(names),
@@ -132,7 +128,7 @@ interface Plan {
 
 /** The parameters of every search, before those of its filters. */
 function bind(names: Names, ranking: RankingOptions, { query, within }: Search) {
-  const where = conditions(shardOf(names, query.user_id));
+  const where = conditions(names.placement.shardOf(query.user_id));
   const keys = keysOf(ranking, query);
   const weight = weights(ranking, keys.length);
   return {
@@ -154,9 +150,9 @@ function bind(names: Names, ranking: RankingOptions, { query, within }: Search) 
 /** The parts that the plans share. */
 function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
   const { names, where, user, keyArray, vector, vectorWeight, keywordWeight } = bound;
-  const visible = part(where, (inner) => whereWithin(inner, query));
+  const visible = conditionOf(where, (inner) => whereWithin(inner, query));
   const distance = vector && `${names.embedding} ${names.cosineDistance} ${vector}`;
-  const filter = part(where, (inner) => {
+  const filter = conditionOf(where, (inner) => {
     whereScopePrefix(inner, query);
     whereTags(inner, query.tags);
     whereInTime(inner, query);
@@ -170,12 +166,13 @@ function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
     distance,
     ...bound,
     /** All visible memories. A function, because a parameter must only be added where it is used. */
-    whole: () => `${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, user))} and ${visible}`,
+    whole: () =>
+      `${where.inShard()} and ${conditionOf(where, (inner) => whereUser(inner, query, user))} and ${visible}`,
     /** All matching memories of a large user, read through the indexes of the filters. */
     matching: () =>
-      `${inShard(names)} and ${userOfMatching(query)} = ${user} and ${visible} and ${filter} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
+      `${where.inShard()} and ${userOfMatching(query)} = ${user} and ${visible} and ${filter} and ${conditionOf(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
     /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
-    scanned: `${inShard(names)} and large and ${UNINDEXED_USER} = ${user} and case when large then ${visible} and ${filter} end`,
+    scanned: `${where.inShard()} and large and ${UNINDEXED_USER} = ${user} and case when large then ${visible} and ${filter} end`,
     cosine: distance ? cosineOf(distance) : '0',
     /** What ranking of a memory selects: its score and, to explain it, the parts. */
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
@@ -334,8 +331,8 @@ const userOfMatching = (query: SearchQuery): string => (hasOwnIndex(query) ? UNI
 
 /** Counts the memories that `exactlyMatching` would rank, up to a limit. */
 export function countMatchesStatement(names: Names, query: SearchQuery, limit: number): SearchStatement {
-  const where = conditions(shardOf(names, query.user_id));
-  where.and(inShard(names));
+  const where = conditions(names.placement.shardOf(query.user_id));
+  where.and(where.inShard());
   where.and(`${userOfMatching(query)} = ${where.bind(query.user_id)}`);
   whereWithin(where, query);
   whereScopePrefix(where, query);

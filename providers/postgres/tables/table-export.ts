@@ -11,13 +11,14 @@ import {
   type VersionOptions,
 } from '#provider';
 import type { Row, Run } from '../client/connections.ts';
-import { toKeys, toTextArray } from '../values.ts';
+import type { Buckets } from '../scaling/placement.ts';
+import { allShards, placeAfter, placeIn } from '../scaling/shards.ts';
+import { conditions, firstWithin } from '../sql/conditions.ts';
+import { toKeys, toTextArray } from '../sql/values.ts';
 import { insertChangeEntry } from './audit-log.ts';
-import { conditions, inShards } from './conditions.ts';
 import { enqueue } from './ingestion-queue.ts';
-import { BYTES, COLUMN_NAMES, columnsOf, firstWithin, queueStatus, toMemory } from './memory-rows.ts';
+import { BYTES, COLUMN_NAMES, columnsOf, queueStatus, toMemory } from './memory-rows.ts';
 import type { Names } from './names.ts';
-import { allShards, type Shard } from './shards.ts';
 import { countAgain } from './user-usage.ts';
 import { toVersion } from './versions.ts';
 
@@ -62,17 +63,17 @@ export function createExport(
   { model, versions: kept }: Pick<TransferOptions, 'model' | 'versions'>,
 ): Required<Pick<Provider, 'export'>> {
   /** A shard that is split later is read as one, which asks two. */
-  let shards: Promise<Shard[]> | undefined;
+  let shards: Promise<Buckets[]> | undefined;
   type Query = Omit<ExportQuery, 'after'>;
   /** Memories of a shard after this id. */
   const read = async (
-    shard: Shard,
+    shard: Buckets,
     after: string,
     { ids, user_id, since, vectors, versions, limit, max_bytes }: Query,
     call: Call,
   ) => {
     const where = conditions(shard);
-    where.and(inShards(names));
+    where.and(where.inShard());
     where.and(`id > ${where.bind(after)}`);
     if (ids) where.and(`id = any(${where.bind(toTextArray(ids))}::text[])`);
     if (user_id !== undefined) where.and(`user_id = ${where.bind(user_id)}`);
@@ -80,7 +81,7 @@ export function createExport(
     const all = `select m.*, ${BYTES} as bytes from ${names.memories} m where ${where} order by id limit ${where.bind(limit)}`;
     const rows = await run(
       'heavy',
-      `select ${columnsOf(names, queueStatus(names, inShards(names)))}, version, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
+      `select ${columnsOf(names, queueStatus(names, where.inShard()))}, version, ${vectors ? `${names.embedding}::real[]` : 'null'} as vector
        from ${firstWithin(all, 'id', where.bind(max_bytes))} as m order by id`,
       where.values,
       call,
@@ -93,14 +94,14 @@ export function createExport(
   };
   /** The items with their versions: of each the newest, up to the first that exceeds `max_bytes`. Items beyond it are left out. */
   const withVersions = async (
-    shard: Shard,
+    shard: Buckets,
     items: readonly ExportedMemory[],
     { versions, max_bytes }: Query,
     call: Call,
   ) => {
     if (!versions || !kept || items.length === 0) return items;
     const where = conditions(shard);
-    where.and(inShards(names));
+    where.and(where.inShard());
     where.and(`id = any(${where.bind(toTextArray(items.map(({ memory }) => memory.id)))}::text[])`);
     const max = `${where.bind(max_bytes)}::int8`;
     const own = `select v.*, ${BYTES} as bytes, sum(${BYTES}) over (partition by bucket, id order by version desc) as own,
@@ -137,10 +138,10 @@ export function createExport(
   return {
     async export({ after = '', ...query }: ExportQuery, call): Promise<ExportPart> {
       const { ids, user_id } = query;
-      if (ids && names.distributed) return readIds(after, ids, query, call);
+      if (ids && names.placement.distributed) return readIds(after, ids, query, call);
       shards ??= allShards(names, (text, values) => run('small', text, values, call));
       const { shard, id, next } = placeIn(
-        user_id === undefined || !names.distributed ? await shards : [[names.bucketOf(user_id)]],
+        user_id === undefined || !names.placement.distributed ? await shards : [[names.placement.bucketOf(user_id)]],
         after,
       );
       const items = await withVersions(shard, await read(shard, id, query, call), query, call);
@@ -160,11 +161,11 @@ export function createImport(
   const stored = `${columns}, ${names.embedding}`;
   // Not the bucket: it is the same, and Citus rejects a change of it.
   const replaced = [...Object.keys(COLUMNS).filter((column) => column !== 'bucket'), names.embedding];
-  const id = names.distributed ? 'bucket, id' : 'id';
+  const id = names.placement.key('id');
   /** What may be replaced. Read first: Citus runs the parts one after another, and each sees the changes of those before it. */
   const before = (buckets: string) => `before as materialized (
       select m.bucket, m.version, ${columnsIn('m')} from ${names.memories} m join moved using (bucket, id)
-      where m.version = moved.replaces and ${inShards(names, buckets, 'm.')}),`;
+      where m.version = moved.replaces and ${names.placement.inShards(buckets, 'm.')}),`;
   /** What was replaced, and versions that come along with numbers that are not there yet; without those whose numbers are beyond the limit. */
   const keeping = ({ versions, buckets }: Bound, max: number) => `, kept as (
       insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
@@ -176,7 +177,7 @@ export function createImport(
       where v.version < changed.version on conflict (${id}, version) do nothing),
     dropped as (
       delete from ${names.versions} v using changed
-      where v.bucket = changed.bucket and v.id = changed.id and v.version < changed.version - ${max} and ${inShards(names, buckets, 'v.')})`;
+      where v.bucket = changed.bucket and v.id = changed.id and v.version < changed.version - ${max} and ${names.placement.inShards(buckets, 'v.')})`;
   /** A memory is replaced only if it still has the number that was read, so that what is kept is what was replaced. */
   const replacing = (numbers: string) => `update set (${replaced.join(', ')}) =
       (${replaced.map((column) => `excluded.${column}`).join(', ')})
@@ -186,7 +187,7 @@ export function createImport(
     ${kept ? before(bound.buckets) : ''} changed as (
       insert into ${names.memories} as old (${stored}, large)
       select ${columns}, vector::${names.halfvec},
-        user_id in (select user_id from ${names.largeUsers} where ${inShards(names, bound.buckets)} and user_id = any(${bound.users}))
+        user_id in (select user_id from ${names.largeUsers} where ${names.placement.inShards(bound.buckets)} and user_id = any(${bound.users}))
       from moved order by id on conflict (${id}) do ${bound.numbers ? replacing(bound.numbers) : 'nothing'}
       returning bucket, id, user_id, scope, version, ${names.embedding} is null as bare)
     ${later ? `, bare as (select bucket, id from changed where bare), ${enqueue(names, 'bare')}` : ''}
@@ -205,7 +206,7 @@ export function createImport(
     const rows = [];
     const versions = [];
     for (const { memory, vector, version = 1, versions: before = [] } of items) {
-      const bucket = names.bucketOf(memory.user_id);
+      const bucket = names.placement.bucketOf(memory.user_id);
       const old = stored.get(memory.id);
       const number = (old?.version as number | undefined) ?? 0;
       const current = Math.max(number + 1, version);
@@ -235,7 +236,7 @@ export function createImport(
     const bound = {
       rows: bind(JSON.stringify(rows)),
       users: bind(rows.map(({ user_id }) => user_id)),
-      buckets: names.distributed ? bind(rows.map(({ bucket }) => bucket)) : '',
+      buckets: names.placement.distributed ? bind(rows.map(({ bucket }) => bucket)) : '',
       numbers: replace ? bind(JSON.stringify(numbers)) : undefined,
       versions: kept ? bind(JSON.stringify(versions)) : '',
     };
@@ -250,7 +251,8 @@ export function createImport(
       for (let rest = items; rest.length > 0; ) {
         const ids = rest.map(({ memory }) => memory.id);
         // On a single server the ids are unique by themselves.
-        const stored = names.distributed || replace ? await storedOf(names, run, ids, call) : new Map<string, Row>();
+        const stored =
+          names.placement.distributed || replace ? await storedOf(names, run, ids, call) : new Map<string, Row>();
         const own = rest.filter(({ memory }) => {
           const old = stored.get(memory.id);
           return !old || (replace && old.user_id === memory.user_id);
@@ -288,21 +290,3 @@ const columnsIn = (table: string): string =>
 
 /** Ids are in the order of their bytes. */
 const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
-
-/** A place of a scan on Citus: the first bucket of a shard, and the last id that was read there. */
-const PLACE = /^(\d+)\.(.*)$/s;
-
-const placeAfter = (shard: Shard, id: string): string => (shard ? `${shard[0]}.${id}` : id);
-
-/** `next`: where to go on if the shard has no more. */
-function placeIn(shards: readonly Shard[], after: string) {
-  const [first, ...others] = shards;
-  if (!first) return { shard: first, id: after, next: undefined };
-  const [, bucket = first[0], id = ''] = PLACE.exec(after) ?? [];
-  const at = Math.max(
-    0,
-    shards.findIndex((shard) => shard?.includes(Number(bucket))),
-  );
-  const following = [first, ...others][at + 1];
-  return { shard: shards[at], id, next: following && placeAfter(following, '') };
-}

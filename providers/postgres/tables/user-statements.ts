@@ -12,9 +12,9 @@ import {
   type UserStats,
 } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { toIso, toTextArray } from '../values.ts';
+import { type Conditions, conditions, whereWithin } from '../sql/conditions.ts';
+import { toIso, toTextArray } from '../sql/values.ts';
 import { hideUser, insertChangeEntry, listsOf } from './audit-log.ts';
-import { conditions, inShard, inShards, shardOf, storedBucket, whereWithin } from './conditions.ts';
 import { createKeyErasure } from './idempotency.ts';
 import type { Names } from './names.ts';
 
@@ -47,7 +47,7 @@ export function createUserVerbs(
        select user_id from named where user_id is not null limit $2`;
     // Of every shard, which cannot step: each reads the index entries of its first users.
     const fromShards = `select user_id from ${names.memories} where user_id ${first} $1 group by bucket, user_id order by user_id limit $2`;
-    const rows = await run('heavy', names.distributed ? fromShards : stepping, [start, limit], call);
+    const rows = await run('heavy', names.placement.distributed ? fromShards : stepping, [start, limit], call);
     return rows.map(({ user_id }) => user_id as string);
   };
 
@@ -62,8 +62,8 @@ export function createUserVerbs(
       const wanted = seen.filter((id) => id.startsWith(prefix)).slice(0, limit);
       // Of a full part, the rest of what was seen comes again.
       const last = wanted.length === limit ? wanted.at(-1) : seen.at(-1);
-      const where = conditions(names.distributed ? wanted.map(names.bucketOf) : undefined);
-      where.and(inShards(names));
+      const where = conditions(names.placement.shardsOf(wanted));
+      where.and(where.inShard());
       where.and(`user_id = any(${where.bind(toTextArray(wanted))}::text[])`);
       whereWithin(where, visible);
       const rows = await run(
@@ -82,8 +82,8 @@ export function createUserVerbs(
     },
 
     async userStats({ user_id, limit, ...visible }: StatsQuery, call): Promise<UserStats> {
-      const where = conditions(shardOf(names, user_id));
-      where.and(inShard(names));
+      const where = conditions(names.placement.shardOf(user_id));
+      where.and(where.inShard());
       where.and(`user_id = ${where.bind(user_id)}`);
       whereWithin(where, visible);
       const most = where.bind(limit);
@@ -117,20 +117,20 @@ export function createUserVerbs(
     async erase({ user_id }, call) {
       const removed = { memories: 0, vectors: 0, versions: 0, queued: 0 };
       for (;;) {
-        const where = conditions(shardOf(names, user_id));
+        const where = conditions(names.placement.shardOf(user_id));
         const [user, most] = [where.bind(user_id), where.bind(BATCH)];
         // Counted before it is deleted: with an entry Citus runs the parts one after the other.
         const doomed = `doomed as (select id, ${names.embedding} is not null as has_vector from ${names.memories}
-            where ${inShard(names)} and user_id = ${user} limit ${most} for update),
-          counted as materialized (${countRows('doomed')})`;
+            where ${where.inShard()} and user_id = ${user} limit ${most} for update),
+          counted as materialized (${countRows(where, 'doomed')})`;
         // By id: a row that was changed while this waited for its lock has another ctid.
-        const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(select id from doomed)) returning scope)`;
+        const deleted = `deleted as (delete from ${names.memories} where ${where.inShard()} and id = any(array(select id from doomed)) returning scope)`;
         // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
         const changed = (bucket: string) => `${listsOf('deleted')},
           changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes
             from (select count(*) from deleted) as d left join lists on true where count > 0 or ${removed.memories === 0})`;
         const entry = audit
-          ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
+          ? `, ${changed(where.bind(names.placement.storedBucket(user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
           : '';
         const [row] = await run(
           'heavy',
@@ -142,20 +142,20 @@ export function createUserVerbs(
         if ((row?.memories as number) < BATCH) break;
       }
       const usage = `delete from ${names.userUsage} where bucket = $1::int2 and user_id = $2 returning 1`;
-      const usage_counts = (await run('small', usage, [storedBucket(names, user_id), user_id], call)).length;
+      const usage_counts = (await run('small', usage, [names.placement.storedBucket(user_id), user_id], call)).length;
       const idempotency_keys = await keys.erase(user_id, call);
       if (audit?.erased_users !== 'hash') return { ...removed, usage_counts, idempotency_keys };
       return { ...removed, usage_counts, idempotency_keys, audit_entries: await hideUser(names, run, user_id, call) };
     },
 
     async holdings({ user_id }, call) {
-      const where = conditions(shardOf(names, user_id));
-      const mine = `${inShard(names)} and user_id = ${where.bind(user_id)}`;
+      const where = conditions(names.placement.shardOf(user_id));
+      const mine = `${where.inShard()} and user_id = ${where.bind(user_id)}`;
       const [[row], idempotency_keys] = await Promise.all([
         run(
           'heavy',
           `with mine as (select id, ${names.embedding} is not null as has_vector from ${names.memories} where ${mine})
-           ${countRows('mine')}, (select count(*)::float8 from ${names.auditLog} where ${mine}) as audit_entries,
+           ${countRows(where, 'mine')}, (select count(*)::float8 from ${names.auditLog} where ${mine}) as audit_entries,
              (select count(*)::float8 from ${names.userUsage} where ${mine}) as usage_counts,
              (select count(*)::float8 from ${names.largeUsers} where ${mine}) as large_user_notes`,
           where.values,
@@ -168,9 +168,9 @@ export function createUserVerbs(
   };
 
   /** Counts memories of a `with`, and what goes with them by a foreign key: as it was before the statement. */
-  function countRows(memories: string): string {
+  function countRows(where: Conditions, memories: string): string {
     const alike = (table: string, id: string) =>
-      `(select count(*)::float8 from ${table} where ${inShard(names)} and ${id} in (select id from ${memories}))`;
+      `(select count(*)::float8 from ${table} where ${where.inShard()} and ${id} in (select id from ${memories}))`;
     return `select (select count(*)::float8 from ${memories}) as memories,
       (select count(*)::float8 from ${memories} where has_vector) as vectors,
       ${alike(names.versions, 'id')} as versions, ${alike(names.ingestion, 'memory_id')} as queued`;

@@ -1,6 +1,6 @@
 import { type Call, type UserLimits, type UserUsage, utcDay } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { type Conditions, conditions, inShard, shardOf, storedBucket } from './conditions.ts';
+import { type Conditions, conditions } from '../sql/conditions.ts';
 import type { Names } from './names.ts';
 
 /*
@@ -26,7 +26,7 @@ const ofDay = (today: string): string => `day - ${today}::date between 0 and 1`;
 
 /** SQL of a user's row. */
 const whereUser = (names: Names, bind: Conditions['bind'], user_id: string): string =>
-  `bucket = ${bind(storedBucket(names, user_id))}::int2 and user_id = ${bind(user_id)}`;
+  `bucket = ${bind(names.placement.storedBucket(user_id))}::int2 and user_id = ${bind(user_id)}`;
 
 /**
  * Parts of a `with`: `used` has a row if there is room for an add, which then counts. With a key, `room` has it before the key is claimed:
@@ -62,7 +62,7 @@ export const countAgain = (names: Names): string =>
 
 const mark = (names: Names, rows: string, more: string): string =>
   `insert into ${names.userUsage} as known (bucket, user_id, day, counted_at) ${rows}
-   on conflict (${names.distributed ? 'bucket, ' : ''}user_id) do update set counted_at = null, mark = known.mark + ${more}`;
+   on conflict (${names.placement.key('user_id')}) do update set counted_at = null, mark = known.mark + ${more}`;
 
 /** What was counted. `own`: the bytes of one memory. */
 export interface Counted {
@@ -75,7 +75,7 @@ export function createUsage(names: Names, run: Run, since: string) {
     /** Undefined: another request has counted meanwhile, so there may be room again. */
     async count(user_id: string, id: string, call: Call): Promise<Counted | undefined> {
       const now = [new Date().toISOString(), since].sort()[1] as string;
-      const bucket = storedBucket(names, user_id);
+      const bucket = names.placement.storedBucket(user_id);
       // Those who find it marked count together: nothing is added meanwhile.
       const ifCounted = 'case when known.counted_at is null then 0 else 1 end';
       const [marked] = await run(
@@ -91,7 +91,7 @@ export function createUsage(names: Names, run: Run, since: string) {
          day = case when ${ofDay('$4')} then day else $4::date end, adds_per_day = case when ${ofDay('$4')} then adds_per_day else 0 end
        from (select count(*) as memories, coalesce(sum(octet_length(content)), 0)::int8 as bytes,
            coalesce(sum(octet_length(content)) filter (where id = $6), 0)::float8 as own
-         from ${names.memories} where ${inShard(names)} and user_id = $2) as c
+         from ${names.memories} where ${names.placement.inShard()} and user_id = $2) as c
        where u.bucket = $1::int2 and u.user_id = $2 and u.mark = $3::int8 and u.counted_at is null
        returning u.memories::float8, u.bytes::float8, u.adds_per_day::float8, c.own`,
         [bucket, user_id, marked?.mark, utcDay(), now, id],
@@ -103,14 +103,14 @@ export function createUsage(names: Names, run: Run, since: string) {
     },
 
     async userUsage({ user_id }: { readonly user_id: string }, call: Call): Promise<UserUsage> {
-      const where = conditions(shardOf(names, user_id));
+      const where = conditions(names.placement.shardOf(user_id));
       const user = where.bind(user_id);
       const today = where.bind(utcDay());
       const [row] = await run(
         'heavy',
         `select count(*)::float8 as memories, coalesce(sum(octet_length(content)), 0)::float8 as bytes,
-           coalesce((select adds_per_day from ${names.userUsage} where ${inShard(names)} and user_id = ${user} and ${ofDay(today)}), 0)::float8 as adds_per_day
-         from ${names.memories} where ${inShard(names)} and user_id = ${user}`,
+           coalesce((select adds_per_day from ${names.userUsage} where ${where.inShard()} and user_id = ${user} and ${ofDay(today)}), 0)::float8 as adds_per_day
+         from ${names.memories} where ${where.inShard()} and user_id = ${user}`,
         where.values,
         call,
       );
