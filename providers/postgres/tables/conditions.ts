@@ -69,6 +69,13 @@ export function whereOne(ref: Located): Conditions {
   return where;
 }
 
+/** The same for a change, which checks the version. */
+export function whereVersion(ref: Located): Conditions {
+  const where = whereOne(ref);
+  if (ref.versions) where.and(`updated_at = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
+  return where;
+}
+
 /** More ranges would make more and more statement texts and exclude less and less. */
 const MAX_RANGES = 4;
 

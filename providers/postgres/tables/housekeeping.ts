@@ -2,6 +2,7 @@ import { type AuditOptions, backgroundCall, type Log, type VersionOptions } from
 import type { Run } from '../client/connections.ts';
 import { shardsWith } from '../scaling/shards.ts';
 import { conditions } from '../sql/conditions.ts';
+import { part, withParts } from '../sql/parts.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { keyPeriod } from './idempotency.ts';
 import type { Names } from './names.ts';
@@ -64,13 +65,17 @@ export function startHousekeeping({
     for (const shard of await shards(names.memories, 'valid_to <= $1', [time])) {
       for (let deleted = 1; deleted > 0 && !stop.signal.aborted; ) {
         const { bind, values, inShard } = conditions(shard);
-        const changed = `delete from ${names.memories} where ${inShard()} and ctid = any(array(
+        const changed = part(
+          'changed',
+          ['bucket', 'id', 'user_id', 'scope'],
+          `delete from ${names.memories} where ${inShard()} and ctid = any(array(
             select ctid from ${names.memories} where ${inShard()} and valid_to <= ${bind(time)}
             order by valid_to limit ${BATCH} ${names.placement.skipLocked}))
-          returning bucket, id, user_id, scope`;
-        const entry = audit ? `, entry as (${insertChangeEntry(names, bind, { action: 'delete' }, call)})` : '';
-        deleted = (await run('heavy', `with changed as (${changed})${entry} select 1 from changed`, values, call))
-          .length;
+          returning bucket, id, user_id, scope`,
+        );
+        const entry = audit && part('entry', [], insertChangeEntry(names, bind, { changed, action: 'delete' }, call));
+        const text = `${withParts([changed, entry])} select 1 from ${changed}`;
+        deleted = (await run('heavy', text, values, call)).length;
       }
     }
   };

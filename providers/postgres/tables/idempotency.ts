@@ -13,6 +13,7 @@ import {
 } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions } from '../sql/conditions.ts';
+import { type Part, part } from '../sql/parts.ts';
 import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
@@ -29,16 +30,16 @@ export function keyPeriod(): [after: string, until: string] {
 const ownerOf = ({ caller, key }: IdempotencyKey): string => `${caller} ${key}`;
 
 /**
- * Part of a `with`: claims the key for these memories. `claimed` has a row on success. If another gateway is claiming the key,
+ * Claims the key for these memories. It has a row on success. If another gateway is claiming the key,
  * this waits for its transaction, and claims the key if that fails. The columns of a single
- * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch. `afterRoom`: only if `room` has a row.
+ * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch. `free`: only if that has a row.
  */
 export function claimKey(
   names: Names,
   bind: Conditions['bind'],
-  claim: KeyClaim & { readonly afterRoom?: boolean },
+  { free, ...claim }: KeyClaim & { readonly free?: Part | undefined },
   memories: readonly Memory[],
-): string {
+): Part<'memory_id'> {
   const [after, until] = keyPeriod();
   const [{ id, created_at, embedding_model, status }] = memories as [Memory];
   const { caller, key, fingerprint, before } = claim;
@@ -57,13 +58,16 @@ export function claimKey(
     users,
   ];
   const unchanged = before ? ` or known.added = ${bind(JSON.stringify(before.added))}::jsonb` : '';
-  return `claimed as (
-    insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
-    ${claim.afterRoom ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from room` : `values (${row.map(bind).join(', ')})`}
+  return part(
+    'claimed',
+    ['memory_id'],
+    `insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
+    ${free ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from ${free}` : `values (${row.map(bind).join(', ')})`}
     on conflict (${names.placement.key('caller, key')}) do update set
       ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}, users = ${before ? 'known.users || ' : ''}excluded.users
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz${unchanged}
-    returning memory_id)`;
+    returning memory_id`,
+  );
 }
 
 /** The types of a row, which a `select` does not learn from the table. */

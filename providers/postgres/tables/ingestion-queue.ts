@@ -3,6 +3,7 @@ import { toSql } from 'pgvector';
 import { type Backlog, backgroundCall, type Call, type IngestionQueue, ORIGIN, type QueuedMemory } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { shardsWith } from '../scaling/shards.ts';
+import { type Part, part } from '../sql/parts.ts';
 import type { Names } from './names.ts';
 
 /** Never aborted, because the outcome must be known. The connections limit the time. */
@@ -66,19 +67,26 @@ export async function backlogOf(names: Names, run: Run, call: Call): Promise<Bac
 }
 
 /*
- * Parts of a `with` over the rows that a statement has `changed`. All statements lock memories before their rows in the
- * queue, which prevents deadlocks.
+ * Parts of a statement that has changed memories. All statements lock memories before their rows in the queue, which prevents deadlocks.
  */
 
 /** Queues them, whatever their state in the queue: a worker that has claimed them loses its claim. */
-export const enqueue = (names: Names, from = 'changed'): string => `queued as (
-    insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select bucket, id, now(), now() from ${from}
+export const enqueue = (names: Names, changed: Part<'bucket' | 'id'>): Part =>
+  part(
+    'queued',
+    [],
+    `insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select ${changed.bucket}, ${changed.id}, now(), now() from ${changed}
     on conflict (${names.placement.key('memory_id')}) do update set status = 'queued', attempts = 0, due_at = excluded.due_at,
-      claim = null, error = null, queued_at = excluded.queued_at)`;
+      claim = null, error = null, queued_at = excluded.queued_at`,
+  );
 
 /** Removes them from the queue, because they have their vectors. */
-export const clearQueue = (names: Names): string =>
-  `unqueued as (delete from ${names.ingestion} where ${names.placement.inShard()} and memory_id in (select id from changed))`;
+export const clearQueue = (names: Names, changed: Part<'id'>): Part =>
+  part(
+    'unqueued',
+    [],
+    `delete from ${names.ingestion} where ${names.placement.inShard()} and memory_id in (select ${changed.id} from ${changed})`,
+  );
 
 /** As many as an embedder sends in a few concurrent requests. */
 const MAX_CLAIMED = 128;

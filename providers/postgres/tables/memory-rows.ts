@@ -5,24 +5,31 @@ import { toIso } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /** A column of a record: the SQL that reads it, and whether its value may be large. */
-interface Column {
-  readonly name: string;
+interface Column<Name extends string = string> {
+  readonly name: Name;
   readonly read: string;
   readonly large: boolean;
 }
 
-const plain = (name: string): Column => ({ name, read: name, large: false });
+const plain = <Name extends string>(name: Name): Column<Name> => ({ name, read: name, large: false });
 
 /** Times are read as epoch milliseconds: parsing timestamp texts costs a third of a list's throughput. */
-const time = (name: string, value = name): Column => ({ ...plain(name), read: `date_part('epoch', ${value}) * 1000` });
+const time = <Name extends string>(name: Name, value: string = name): Column<Name> => ({
+  ...plain(name),
+  read: `date_part('epoch', ${value}) * 1000`,
+});
 
 /** An empty value is sent as null, which `toMemory` restores. */
-const collection = (name: string, empty: string): Column => ({ name, read: `nullif(${name}, ${empty})`, large: true });
+const collection = <Name extends string>(name: Name, empty: string): Column<Name> => ({
+  name,
+  read: `nullif(${name}, ${empty})`,
+  large: true,
+});
 
-const COLUMNS: readonly Column[] = [
+const COLUMNS = [
   plain('id'),
   plain('user_id'),
-  { name: 'content', read: 'content', large: true },
+  { ...plain('content'), large: true },
   plain('scope'),
   collection('tags', `'{}'`),
   plain('source'),
@@ -39,7 +46,9 @@ const selectList = (columns: readonly Column[]): string =>
   columns.map(({ name, read }) => (read === name ? name : `${read} as ${name}`)).join(', ');
 
 /** The names of the columns. */
-export const COLUMN_NAMES = COLUMNS.map(({ name }) => name).join(', ');
+export const RECORD = COLUMNS.map(({ name }) => name);
+export type RecordColumn = (typeof RECORD)[number];
+export const COLUMN_NAMES = RECORD.join(', ');
 const LARGE = COLUMNS.filter(({ large }) => large);
 const WHOLE = selectList(COLUMNS);
 

@@ -33,15 +33,18 @@ import type { OpenDatabase } from '../startup/open-database.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createChangeFeed } from './change-feed.ts';
 import { createUsageStore } from './embedding-usage.ts';
+import { createErasure } from './erasure.ts';
+import { createExport } from './export-statement.ts';
 import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
+import { createImport } from './import-statement.ts';
 import { backlogOf, createQueue } from './ingestion-queue.ts';
+import type { Insert } from './insert-statement.ts';
 import { createLimitedChanges } from './limited-changes.ts';
 import { toMemory } from './memory-rows.ts';
-import { createStatements, type Insert, type Statements } from './memory-statements.ts';
+import { createStatements, type Statements } from './memory-statements.ts';
 import { createTableSearch, openLargeUsers, type SearchOptions } from './search-strategy.ts';
-import { createExport, createImport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
 import type { Room } from './user-usage.ts';
 import { createVersions } from './versions.ts';
@@ -156,7 +159,8 @@ export async function openTables(
       return row !== undefined;
     },
     ...readsOn(db),
-    ...createUserVerbs(names, run, audit),
+    ...createUserVerbs(names, run),
+    ...createErasure(names, run, audit),
     userUsage: limited.userUsage,
     ...createExport(names, run, { model, versions }),
     ...createImport(names, run, { later, audited: audit !== undefined, versions, counted: user_limits === true }),

@@ -11,10 +11,10 @@ import {
   keysOf,
   LARGE_USER_SETTINGS,
   MAX_INDEXED_LIMIT,
-  type Rarity,
   type Search,
   searchStatements,
 } from './search-statement.ts';
+import type { Rarity } from './search-terms.ts';
 
 export interface SearchOptions {
   readonly db: Database;

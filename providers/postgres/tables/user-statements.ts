@@ -1,7 +1,5 @@
 import {
-  type AuditOptions,
   type Call,
-  type Holdings,
   MAX_DAYS,
   MAX_PERIODS,
   NO_STATS,
@@ -12,29 +10,17 @@ import {
   type UserStats,
 } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { type Conditions, conditions, whereWithin } from '../sql/conditions.ts';
+import { conditions, whereWithin } from '../sql/conditions.ts';
 import { toIso, toTextArray } from '../sql/values.ts';
-import { hideUser, insertChangeEntry, listsOf } from './audit-log.ts';
-import { createKeyErasure } from './idempotency.ts';
 import type { Names } from './names.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
 const MAX_STEPS = 1_000;
-/** Memories that one statement deletes, to keep the locks short. */
-const BATCH = 10_000;
 
 const milliseconds = (sql: string): string => `date_part('epoch', ${sql}) * 1000`;
 
-/** What `Holdings` and the rows of statements count alike. */
-const ROWS = ['memories', 'vectors', 'versions', 'queued'] as const;
-
-/** Lists, counts and erases users. */
-export function createUserVerbs(
-  names: Names,
-  run: Run,
-  audit: AuditOptions | undefined,
-): Required<Pick<Provider, 'users' | 'userStats' | 'erase' | 'holdings'>> {
-  const keys = createKeyErasure(names, run);
+/** Lists and counts users. */
+export function createUserVerbs(names: Names, run: Run): Required<Pick<Provider, 'users' | 'userStats'>> {
   /**
    * The ids of users in the index's order, after one or from one on. Steps from user to user in the index on user and time,
    * so the cost does not depend on the number of their memories.
@@ -113,66 +99,5 @@ export function createUserVerbs(
       const { per, created: counts, ...rest } = row;
       return { ...rest, oldest, newest, last_write, tags: row.tags ?? [], created: { per, counts } } as UserStats;
     },
-
-    async erase({ user_id }, call) {
-      const removed = { memories: 0, vectors: 0, versions: 0, queued: 0 };
-      for (;;) {
-        const where = conditions(names.placement.shardOf(user_id));
-        const [user, most] = [where.bind(user_id), where.bind(BATCH)];
-        // Counted before it is deleted: with an entry Citus runs the parts one after the other.
-        const doomed = `doomed as (select id, ${names.embedding} is not null as has_vector from ${names.memories}
-            where ${where.inShard()} and user_id = ${user} limit ${most} for update),
-          counted as materialized (${countRows(where, 'doomed')})`;
-        // By id: a row that was changed while this waited for its lock has another ctid.
-        const deleted = `deleted as (delete from ${names.memories} where ${where.inShard()} and id = any(array(select id from doomed)) returning scope)`;
-        // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
-        const changed = (bucket: string) => `${listsOf('deleted')},
-          changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes
-            from (select count(*) from deleted) as d left join lists on true where count > 0 or ${removed.memories === 0})`;
-        const entry = audit
-          ? `, ${changed(where.bind(names.placement.storedBucket(user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
-          : '';
-        const [row] = await run(
-          'heavy',
-          `with ${doomed}, ${deleted}${entry} select * from counted`,
-          where.values,
-          call,
-        );
-        for (const kind of ROWS) removed[kind] += row?.[kind] as number;
-        if ((row?.memories as number) < BATCH) break;
-      }
-      const usage = `delete from ${names.userUsage} where bucket = $1::int2 and user_id = $2 returning 1`;
-      const usage_counts = (await run('small', usage, [names.placement.storedBucket(user_id), user_id], call)).length;
-      const idempotency_keys = await keys.erase(user_id, call);
-      if (audit?.erased_users !== 'hash') return { ...removed, usage_counts, idempotency_keys };
-      return { ...removed, usage_counts, idempotency_keys, audit_entries: await hideUser(names, run, user_id, call) };
-    },
-
-    async holdings({ user_id }, call) {
-      const where = conditions(names.placement.shardOf(user_id));
-      const mine = `${where.inShard()} and user_id = ${where.bind(user_id)}`;
-      const [[row], idempotency_keys] = await Promise.all([
-        run(
-          'heavy',
-          `with mine as (select id, ${names.embedding} is not null as has_vector from ${names.memories} where ${mine})
-           ${countRows(where, 'mine')}, (select count(*)::float8 from ${names.auditLog} where ${mine}) as audit_entries,
-             (select count(*)::float8 from ${names.userUsage} where ${mine}) as usage_counts,
-             (select count(*)::float8 from ${names.largeUsers} where ${mine}) as large_user_notes`,
-          where.values,
-          call,
-        ),
-        keys.count(user_id, call),
-      ]);
-      return { ...(row as unknown as Holdings), idempotency_keys };
-    },
   };
-
-  /** Counts memories of a `with`, and what goes with them by a foreign key: as it was before the statement. */
-  function countRows(where: Conditions, memories: string): string {
-    const alike = (table: string, id: string) =>
-      `(select count(*)::float8 from ${table} where ${where.inShard()} and ${id} in (select id from ${memories}))`;
-    return `select (select count(*)::float8 from ${memories}) as memories,
-      (select count(*)::float8 from ${memories} where has_vector) as vectors,
-      ${alike(names.versions, 'id')} as versions, ${alike(names.ingestion, 'memory_id')} as queued`;
-  }
 }

@@ -1,6 +1,7 @@
 import { type Call, type UserLimits, type UserUsage, utcDay } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions } from '../sql/conditions.ts';
+import { materialized, type Part, part } from '../sql/parts.ts';
 import type { Names } from './names.ts';
 
 /*
@@ -29,10 +30,15 @@ const whereUser = (names: Names, bind: Conditions['bind'], user_id: string): str
   `bucket = ${bind(names.placement.storedBucket(user_id))}::int2 and user_id = ${bind(user_id)}`;
 
 /**
- * Parts of a `with`: `used` has a row if there is room for an add, which then counts. With a key, `room` has it before the key is claimed:
- * neither a key without memories nor adds without a key are kept.
+ * What comes before an add, and the parts of it that have a row if there is room, which is then taken. With a key, there is a look at the room before
+ * the key is claimed: neither a key without memories nor adds without a key are kept.
  */
-export function takeRoom(names: Names, bind: Conditions['bind'], room: Room, claim: string | undefined): string {
+export function takeRoom(
+  names: Names,
+  bind: Conditions['bind'],
+  room: Room,
+  claim: ((free: Part) => Part) | undefined,
+): { readonly first: readonly Part[]; readonly required: readonly Part[] } {
   const user = whereUser(names, bind, room.user_id);
   const fits = (['memories', 'bytes', 'adds_per_day'] as const).map(
     (kind) => `${kind} + ${bind(room.added[kind])}::int8 <= ${bind(most(room.limits[kind]))}::float8`,
@@ -41,24 +47,37 @@ export function takeRoom(names: Names, bind: Conditions['bind'], room: Room, cla
   const { memories, bytes, adds_per_day } = room.added;
   const set = `update ${names.userUsage} set memories = memories + ${bind(memories)}::int8, bytes = bytes + ${bind(bytes)}::int8,
     adds_per_day = adds_per_day + ${bind(adds_per_day)}::int8 where`;
-  if (claim === undefined) return `used as (${set} ${where} returning 1)`;
-  return `room as materialized (select 1 from ${names.userUsage} where ${where} for update), ${claim},
-    used as (${set} ${user} and (select count(*) from claimed) > 0 returning 1)`;
+  if (!claim) {
+    const used = part('used', [], `${set} ${where} returning 1`);
+    return { first: [used], required: [used] };
+  }
+  const free = materialized('room', [], `select 1 from ${names.userUsage} where ${where} for update`);
+  const claimed = claim(free);
+  const used = part('used', [], `${set} ${user} and (select count(*) from ${claimed}) > 0 returning 1`);
+  return { first: [free, claimed, used], required: [claimed, used] };
 }
 
-/** The same for a change of a content, after `before`, which has locked the memory. */
-export function growContent(names: Names, bind: Conditions['bind'], { user_id, added, limits, since }: Room): string {
-  const growth = `(${bind(added.bytes)}::int8 - (select octet_length(content) from before))`;
-  return `used as (update ${names.userUsage} set bytes = bytes + greatest(0, ${growth}) where ${whereUser(names, bind, user_id)}
-    and (${growth} <= 0 or counted_at >= ${bind(since)}::timestamptz and bytes + ${growth} <= ${bind(most(limits.bytes))}::float8) returning 1)`;
+/** The same for a change of a content. `before` has locked the memory. */
+export function growContent(
+  names: Names,
+  bind: Conditions['bind'],
+  before: Part<'content'>,
+  { user_id, added, limits, since }: Room,
+): Part {
+  const growth = `(${bind(added.bytes)}::int8 - (select octet_length(${before.content}) from ${before}))`;
+  const text = `update ${names.userUsage} set bytes = bytes + greatest(0, ${growth}) where ${whereUser(names, bind, user_id)}
+    and (${growth} <= 0 or counted_at >= ${bind(since)}::timestamptz and bytes + ${growth} <= ${bind(most(limits.bytes))}::float8) returning 1`;
+  return part('used', [], text);
 }
 
 /**
- * Part of a `with`, over the rows of `changed`: their users are counted again before the next change with limits. A count that is under way, and
- * may not see them, is void.
+ * The users of these memories are counted again before the next change with limits. A count that is under way, and may not see them, is void.
  */
-export const countAgain = (names: Names): string =>
-  `uncounted as (${mark(names, `select distinct bucket, user_id, 'epoch'::date, null::timestamptz from changed order by user_id`, '1')})`;
+export function countAgain(names: Names, changed: Part<'bucket' | 'user_id'>): Part {
+  const { bucket, user_id } = changed;
+  const users = `select distinct ${bucket}, ${user_id}, 'epoch'::date, null::timestamptz from ${changed} order by ${user_id}`;
+  return part('uncounted', [], mark(names, users, '1'));
+}
 
 const mark = (names: Names, rows: string, more: string): string =>
   `insert into ${names.userUsage} as known (bucket, user_id, day, counted_at) ${rows}

@@ -10,24 +10,39 @@ import {
 import type { Query, Row, Run, rememberStatements } from '../client/connections.ts';
 import type { Located } from '../scaling/placement.ts';
 import { type Conditions, conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
+import { type Part, part, withParts } from '../sql/parts.ts';
 import { insertChangeEntry } from './audit-log.ts';
 import { whereOne } from './conditions.ts';
-import { BYTES, COLUMN_NAMES, columnsOf, toMemory } from './memory-rows.ts';
+import { BYTES, COLUMN_NAMES, columnsOf, type RecordColumn, toMemory } from './memory-rows.ts';
 import type { Names } from './names.ts';
 
 /*
  * Versions of memories: the statement of a change copies what it replaces.
  */
 
-/** Part of a `with`, over the rows of `before` and `changed`. */
-export const keepVersion = ({ versions }: Names): string =>
-  `kept as (insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
-    select before.*, changed.updated_at from before join changed using (id))`;
+/** A memory as it was before a change, in the order of the columns of a version. */
+export type Before = Part<'bucket' | 'version' | RecordColumn>;
 
-/** Part of a `with`, over the rows of `before` and `changed`: deletes the versions whose numbers are beyond the limit. */
-export const dropVersions = (names: Names, { max }: VersionOptions): string =>
-  `dropped as (delete from ${names.versions} where ${names.placement.inShard()} and id in (select id from changed)
-    and version <= (select version from before) - ${max})`;
+export const keepVersion = ({ versions }: Names, before: Before, changed: Part<'id' | 'updated_at'>): Part =>
+  part(
+    'kept',
+    [],
+    `insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
+    select ${before}.*, ${changed}.${changed.updated_at} from ${before} join ${changed} using (${changed.id})`,
+  );
+
+/** Deletes the versions whose numbers are beyond the limit. */
+export const dropVersions = (
+  names: Names,
+  { max, before }: VersionOptions & { readonly before: Before },
+  changed: Part<'id'>,
+): Part =>
+  part(
+    'dropped',
+    [],
+    `delete from ${names.versions} where ${names.placement.inShard()} and id in (select ${changed.id} from ${changed})
+    and version <= (select ${before.version} from ${before}) - ${max}`,
+  );
 
 export const toVersion = (row: Row): MemoryVersion => ({
   version: row.version as number,
@@ -77,12 +92,19 @@ export function createVersions(names: Names, { run, model, audited, statement, b
       const [row] = await byId(ref, call, (located) => {
         const where = whereOne(located);
         // Changes nothing, but waits for other changes, and fails while the store is frozen.
-        const changed = `changed as (update ${memories} set updated_at = updated_at where ${where} returning bucket, id, user_id, scope)`;
-        const purged = `purged as (delete from ${versions} where ${where.inShard()} and id in (select id from changed) returning 1)`;
-        const entry = audited
-          ? `, entry as (${insertChangeEntry(names, where.bind, { action: 'purge', changed: false }, call)})`
-          : '';
-        const text = `with ${changed}, ${purged}${entry} select (select count(*) from purged)::float8 as purged from changed`;
+        const changed = part(
+          'changed',
+          ['bucket', 'id', 'user_id', 'scope'],
+          `update ${memories} set updated_at = updated_at where ${where} returning bucket, id, user_id, scope`,
+        );
+        const purged = part(
+          'purged',
+          [],
+          `delete from ${versions} where ${where.inShard()} and id in (select ${changed.id} from ${changed}) returning 1`,
+        );
+        const written = { action: 'purge', isChange: false } as const;
+        const entry = audited && part('entry', [], insertChangeEntry(names, where.bind, { changed, ...written }, call));
+        const text = `${withParts([changed, purged, entry])} select (select count(*) from ${purged})::float8 as purged from ${changed}`;
         return { statement: statement('small', text), values: where.values };
       });
       return row && (row.purged as number);
