@@ -10,23 +10,21 @@ export type Part<Column extends string = never> = { readonly [Name in Column]: N
   toString(): string;
 };
 
-/** `sql`: what makes its rows. */
-export function part<Column extends string>(
-  name: string,
-  columns: readonly Column[],
-  sql: string,
-  how = '',
-): Part<Column> {
-  const made = { definition: `${name} as ${how}(${sql})`, toString: () => name };
-  return Object.assign(made, Object.fromEntries(columns.map((column) => [column, column]))) as Part<Column>;
-}
+type Sql<Made> = (text: TemplateStringsArray, ...values: readonly unknown[]) => Made;
+
+const makePart =
+  (how: string) =>
+  <Column extends string = never>(name: string, ...columns: readonly Column[]): Sql<Part<Column>> =>
+  (text, ...values) => {
+    const made = { definition: `${name} as ${how}(${String.raw({ raw: text }, ...values)})`, toString: () => name };
+    return Object.assign(made, Object.fromEntries(columns.map((column) => [column, column]))) as Part<Column>;
+  };
+
+/** `part('changed', 'id')` with the SQL as a template behind it. */
+export const part = makePart('');
 
 /** A part that the planner computes once, by itself. */
-export const materialized = <Column extends string>(
-  name: string,
-  columns: readonly Column[],
-  sql: string,
-): Part<Column> => part(name, columns, sql, 'materialized ');
+export const materialized = makePart('materialized ');
 
 /** Nothing without parts. Each may read those before it. */
 export function withParts(parts: readonly (Part | false | undefined)[]): string {

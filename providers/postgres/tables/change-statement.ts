@@ -35,14 +35,14 @@ export function createChange(names: Names, audited: boolean, statement: (weight:
     if (isShort) return query('small', `${withParts(first)} ${text} returning 1`, values);
     // Citus returns no functions of the columns that an update changes.
     const row: readonly (EntryColumn | Column)[] = ['bucket', ...(wanted.row ?? (['id', 'user_id', 'scope'] as const))];
-    const changed = part('changed', row, `${text} returning ${row.join(', ')}`);
+    const changed = part('changed', ...row)`${text} returning ${row.join(', ')}`;
     const parts = [...first, changed, ...(after?.(changed) ?? [])];
     if (!audited) return query('small', `${withParts(parts)} select ${columns} from ${changed}`, values);
     const entry = insertChangeEntry(names, bind, { changed, action, left: left?.(changed) }, call);
     if (isLast) return query('small', `${withParts(parts)} ${entry} returning 1`, values);
     return query(
       'small',
-      `${withParts([...parts, part('entry', [], entry)])} select ${columns} from ${changed}`,
+      `${withParts([...parts, part('entry')`${entry}`])} select ${columns} from ${changed}`,
       values,
     );
   };

@@ -29,30 +29,32 @@ export function createErasure(
         // Counted before it is deleted: with an entry Citus runs the parts one after the other.
         const doomed = part(
           'doomed',
-          ['id', 'has_vector'],
-          `select id, ${names.embedding} is not null as has_vector from ${names.memories}
-            where ${where.inShard()} and user_id = ${user} limit ${most} for update`,
-        );
-        const counted = materialized('counted', ROWS, countRows(where, doomed));
+          'id',
+          'has_vector',
+        )`select id, ${names.embedding} is not null as has_vector from ${names.memories}
+            where ${where.inShard()} and user_id = ${user} limit ${most} for update`;
+        const counted = materialized('counted', ...ROWS)`${countRows(where, doomed)}`;
         // By id: a row that was changed while this waited for its lock has another ctid.
         const deleted = part(
           'deleted',
-          ['scope'],
-          `delete from ${names.memories} where ${where.inShard()} and id = any(array(select ${doomed.id} from ${doomed})) returning scope`,
-        );
+          'scope',
+        )`delete from ${names.memories} where ${where.inShard()} and id = any(array(select ${doomed.id} from ${doomed})) returning scope`;
         // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
         const entries = (lists: Part<'left_scopes'>) => {
           const changed = part(
             'changed',
-            ['bucket', 'user_id', 'id', 'scope', 'left_scopes'],
-            `select ${where.bind(names.placement.storedBucket(user_id))}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, ${lists.left_scopes}
-            from (select count(*) from ${deleted}) as d left join ${lists} on true where count > 0 or ${removed.memories === 0}`,
-          );
+            'bucket',
+            'user_id',
+            'id',
+            'scope',
+            'left_scopes',
+          )`select ${where.bind(names.placement.storedBucket(user_id))}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, ${lists.left_scopes}
+            from (select count(*) from ${deleted}) as d left join ${lists} on true where count > 0 or ${removed.memories === 0}`;
           const written = { action: 'erase', left: changed.left_scopes } as const;
           return [
             lists,
             changed,
-            part('entry', [], insertChangeEntry(names, where.bind, { changed, ...written }, call)),
+            part('entry')`${insertChangeEntry(names, where.bind, { changed, ...written }, call)}`,
           ];
         };
         const parts = [doomed, counted, deleted, ...(audit ? entries(listsOf(deleted)) : [])];
@@ -72,9 +74,9 @@ export function createErasure(
       const mine = `${where.inShard()} and user_id = ${where.bind(user_id)}`;
       const memories = part(
         'mine',
-        ['id', 'has_vector'],
-        `select id, ${names.embedding} is not null as has_vector from ${names.memories} where ${mine}`,
-      );
+        'id',
+        'has_vector',
+      )`select id, ${names.embedding} is not null as has_vector from ${names.memories} where ${mine}`;
       const [[row], idempotency_keys] = await Promise.all([
         run(
           'heavy',
@@ -103,13 +105,9 @@ export function createErasure(
 
 /** The `left_scopes` of entries `erase`, from these scopes. */
 const listsOf = (scopes: Part<'scope'>): Part<'left_scopes'> =>
-  part(
-    'lists',
-    ['left_scopes'],
-    `select array_agg(scope) as left_scopes from
+  part('lists', 'left_scopes')`select array_agg(scope) as left_scopes from
   (select scope, (row_number() over (order by scope) - 1) / ${MAX_LEFT_SCOPES} as list
-   from (select distinct ${scopes.scope} from ${scopes} where ${scopes.scope} is not null) as scopes) as numbered group by list`,
-  );
+   from (select distinct ${scopes.scope} from ${scopes} where ${scopes.scope} is not null) as scopes) as numbered group by list`;
 
 /**
  * Replaces an erased user in entries, but for those of erases (`AuditOptions.erased_users`), also as the caller: the subject of a token may be
@@ -123,9 +121,8 @@ async function hideUser(names: Names, run: Run, user_id: string, call: Call): Pr
     const mine = `${names.auditLog} where ${where.inShard()} and user_id = ${where.bind(user_id)}`;
     const lost = part(
       'lost',
-      ['scope'],
-      'select named.scope from named left join told on told.scope = named.scope where told.seq is null or told.seq < named.seq',
-    );
+      'scope',
+    )`select named.scope from named left join told on told.scope = named.scope where told.seq is null or told.seq < named.seq`;
     const lists = listsOf(lost);
     const rows = await run(
       'heavy',
@@ -155,10 +152,13 @@ async function writeErase(
   const { bind, values } = conditions();
   const changed = part(
     'changed',
-    ['bucket', 'user_id', 'id', 'scope', 'left_scopes'],
-    `select ${bind(names.placement.storedBucket(user_id))}::int2 as bucket, ${bind(user_id)}::text as user_id, null::text as id,
-    null::text as scope, ${bind(toTextArray(left))}::text[] as left_scopes`,
-  );
+    'bucket',
+    'user_id',
+    'id',
+    'scope',
+    'left_scopes',
+  )`select ${bind(names.placement.storedBucket(user_id))}::int2 as bucket, ${bind(user_id)}::text as user_id, null::text as id,
+    null::text as scope, ${bind(toTextArray(left))}::text[] as left_scopes`;
   const entry = insertChangeEntry(names, bind, { changed, action: 'erase', left: changed.left_scopes }, call);
   await run('small', `${withParts([changed])} ${entry}`, values, call);
 }

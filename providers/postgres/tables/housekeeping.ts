@@ -67,13 +67,15 @@ export function startHousekeeping({
         const { bind, values, inShard } = conditions(shard);
         const changed = part(
           'changed',
-          ['bucket', 'id', 'user_id', 'scope'],
-          `delete from ${names.memories} where ${inShard()} and ctid = any(array(
+          'bucket',
+          'id',
+          'user_id',
+          'scope',
+        )`delete from ${names.memories} where ${inShard()} and ctid = any(array(
             select ctid from ${names.memories} where ${inShard()} and valid_to <= ${bind(time)}
             order by valid_to limit ${BATCH} ${names.placement.skipLocked}))
-          returning bucket, id, user_id, scope`,
-        );
-        const entry = audit && part('entry', [], insertChangeEntry(names, bind, { changed, action: 'delete' }, call));
+          returning bucket, id, user_id, scope`;
+        const entry = audit && part('entry')`${insertChangeEntry(names, bind, { changed, action: 'delete' }, call)}`;
         const text = `${withParts([changed, entry])} select 1 from ${changed}`;
         deleted = (await run('heavy', text, values, call)).length;
       }

@@ -60,14 +60,13 @@ export function claimKey(
   const unchanged = before ? ` or known.added = ${bind(JSON.stringify(before.added))}::jsonb` : '';
   return part(
     'claimed',
-    ['memory_id'],
-    `insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
+    'memory_id',
+  )`insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
     ${free ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from ${free}` : `values (${row.map(bind).join(', ')})`}
     on conflict (${names.placement.key('caller, key')}) do update set
       ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}, users = ${before ? 'known.users || ' : ''}excluded.users
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz${unchanged}
-    returning memory_id`,
-  );
+    returning memory_id`;
 }
 
 /** The types of a row, which a `select` does not learn from the table. */

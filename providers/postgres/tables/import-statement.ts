@@ -53,33 +53,40 @@ export function createImport(
   const storing = (bound: Bound, entry: (changed: Part<EntryColumn>, moved: Part<'id' | 'left_scopes'>) => string) => {
     const moved = part(
       'moved',
-      [...STORED, 'replaces', 'vector', 'left_scopes'],
-      `select * from json_to_recordset(${bound.rows}::json) as m (${typesOf(COLUMNS)}, replaces int4, vector text, left_scopes text[])`,
-    );
+      ...STORED,
+      'replaces',
+      'vector',
+      'left_scopes',
+    )`select * from json_to_recordset(${bound.rows}::json) as m (${typesOf(COLUMNS)}, replaces int4, vector text, left_scopes text[])`;
     // What may be replaced. Read first: Citus runs the parts one after another, and each sees the changes of those before it.
     const before = materialized(
       'before',
-      ['bucket', 'version', ...RECORD],
-      `select m.bucket, m.version, ${columnsIn('m')} from ${names.memories} m join ${moved} using (bucket, id)
-      where m.version = ${moved}.${moved.replaces} and ${names.placement.inShards(bound.buckets, 'm.')}`,
-    );
+      'bucket',
+      'version',
+      ...RECORD,
+    )`select m.bucket, m.version, ${columnsIn('m')} from ${names.memories} m join ${moved} using (bucket, id)
+      where m.version = ${moved}.${moved.replaces} and ${names.placement.inShards(bound.buckets, 'm.')}`;
     const changed = part(
       'changed',
-      ['bucket', 'id', 'user_id', 'scope', 'version', 'bare'],
-      `insert into ${names.memories} as old (${stored}, large)
+      'bucket',
+      'id',
+      'user_id',
+      'scope',
+      'version',
+      'bare',
+    )`insert into ${names.memories} as old (${stored}, large)
       select ${columns}, ${moved.vector}::${names.halfvec},
         user_id in (select user_id from ${names.largeUsers} where ${names.placement.inShards(bound.buckets)} and user_id = any(${bound.users}))
       from ${moved} order by ${moved.id} on conflict (${id}) do ${bound.numbers ? replacing(bound.numbers) : 'nothing'}
-      returning bucket, id, user_id, scope, version, ${names.embedding} is null as bare`,
-    );
-    const bare = part('bare', ['bucket', 'id'], `select bucket, id from ${changed} where ${changed.bare}`);
+      returning bucket, id, user_id, scope, version, ${names.embedding} is null as bare`;
+    const bare = part('bare', 'bucket', 'id')`select bucket, id from ${changed} where ${changed.bare}`;
     const parts = [
       moved,
       kept && before,
       changed,
       ...(later ? [bare, enqueue(names, bare)] : []),
       ...(kept ? keeping(bound, kept.max, before, changed) : []),
-      audited && part('entry', [], entry(changed, moved)),
+      audited && part('entry')`${entry(changed, moved)}`,
       counted && countAgain(names, changed),
     ];
     return `${withParts(parts)} select ${changed.id} from ${changed}`;
@@ -91,27 +98,15 @@ export function createImport(
     before: Before,
     changed: Part<'bucket' | 'id' | 'version'>,
   ) => [
-    part(
-      'kept',
-      [],
-      `insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
+    part('kept')`insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
       select ${before}.*, now() from ${before} join ${changed} using (bucket, id) where ${before}.${before.version} >= ${changed}.${changed.version} - ${max}`,
-    ),
-    part(
-      'added',
-      [],
-      `insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
+    part('added')`insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
       select v.bucket, v.version, ${columnsIn('v')}, v.replaced_at
       from json_to_recordset(${versions}::json) as v (${typesOf(VERSION_COLUMNS)}) join ${changed} using (bucket, id)
       where v.version < ${changed}.${changed.version} on conflict (${names.placement.key('id, version')}) do nothing`,
-    ),
-    part(
-      'dropped',
-      [],
-      `delete from ${names.versions} v using ${changed}
+    part('dropped')`delete from ${names.versions} v using ${changed}
       where v.bucket = ${changed}.${changed.bucket} and v.id = ${changed}.${changed.id} and v.version < ${changed}.${changed.version} - ${max}
         and ${names.placement.inShards(buckets, 'v.')}`,
-    ),
   ];
 
   /** Stores them, and returns the ids of those that it did. `stored`: what they replace. */

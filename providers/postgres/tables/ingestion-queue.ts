@@ -74,19 +74,15 @@ export async function backlogOf(names: Names, run: Run, call: Call): Promise<Bac
 export const enqueue = (names: Names, changed: Part<'bucket' | 'id'>): Part =>
   part(
     'queued',
-    [],
-    `insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select ${changed.bucket}, ${changed.id}, now(), now() from ${changed}
+  )`insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select ${changed.bucket}, ${changed.id}, now(), now() from ${changed}
     on conflict (${names.placement.key('memory_id')}) do update set status = 'queued', attempts = 0, due_at = excluded.due_at,
-      claim = null, error = null, queued_at = excluded.queued_at`,
-  );
+      claim = null, error = null, queued_at = excluded.queued_at`;
 
 /** Removes them from the queue, because they have their vectors. */
 export const clearQueue = (names: Names, changed: Part<'id'>): Part =>
   part(
     'unqueued',
-    [],
-    `delete from ${names.ingestion} where ${names.placement.inShard()} and memory_id in (select ${changed.id} from ${changed})`,
-  );
+  )`delete from ${names.ingestion} where ${names.placement.inShard()} and memory_id in (select ${changed.id} from ${changed})`;
 
 /** As many as an embedder sends in a few concurrent requests. */
 const MAX_CLAIMED = 128;

@@ -186,10 +186,11 @@ function exact(parts: StatementParts): Plan {
   // It has no contents and vectors, which would not fit into memory.
   const mine = materialized(
     'mine',
-    [...SEEN, 'cosine', 'passes'],
-    `select ${SEEN_TEXT}, ${cosine} as cosine, ${filter} as passes from ${names.memories} where ${whole()}`,
-  );
-  const counted = materialized('counted', ['rows'], `select count(*)::float8 as rows from ${mine}`);
+    ...SEEN,
+    'cosine',
+    'passes',
+  )`select ${SEEN_TEXT}, ${cosine} as cosine, ${filter} as passes from ${names.memories} where ${whole()}`;
+  const counted = materialized('counted', 'rows')`select count(*)::float8 as rows from ${mine}`;
   if (!keyArray) return { first: [mine, counted], counted, hits: `${scored(parts, mine)} where ${mine.passes}` };
   const terms = termsOf(mine, keyArray);
   const rarity = rarityOf(
@@ -233,7 +234,7 @@ function throughIndexes(parts: StatementParts, known: Rarity): Plan {
       ]
     : [];
   if (!keyArray) {
-    const seen = seenOf('seen', nearest ? near.join(' union all ') : nowhere(parts), part);
+    const seen = part('seen', ...SEEN, 'cosine')`${nearest ? near.join(' union all ') : nowhere(parts)}`;
     return { first: [counted, ...walking, seen], counted, hits: scored(parts, seen), complete };
   }
   const rareKeys = `${where.bind(toBigintArray(rarest(keys, known.holding)))}::bigint[]`;
@@ -241,7 +242,7 @@ function throughIndexes(parts: StatementParts, known: Rarity): Plan {
   const rare = seenOf('rare', sharing(parts, rareKeys, nearest));
   const seen = seenOf('seen', [...near, `select * from ${rare}`].join(' union all '));
   const terms = termsOf(seen, keyArray);
-  const first = materialized('first', ['id', 'score'], scored(parts, seen, { terms, rarity }));
+  const first = materialized('first', 'id', 'score')`${scored(parts, seen, { terms, rarity })}`;
   const common = commonOf(parts, { first, rarity, rare: rareKeys, walked: nearest?.walked });
   const others = sharing(parts, `(select ${common.keys} from ${common})::bigint[]`, nearest);
   const more = seenOf('more', `${others} and id not in (select ${first.id} from ${first})`);
@@ -258,7 +259,7 @@ function throughIndexes(parts: StatementParts, known: Rarity): Plan {
 const SEEN = ['id', 'created_at', 'keywords'] as const;
 const SEEN_TEXT = SEEN.join(', ');
 type Seen = Part<(typeof SEEN)[number] | 'cosine'>;
-const seenOf = (name: string, sql: string, make = materialized): Seen => make(name, [...SEEN, 'cosine'], sql);
+const seenOf = (name: string, sql: string): Seen => materialized(name, ...SEEN, 'cosine')`${sql}`;
 
 type Walk = ReturnType<typeof walk>;
 
@@ -267,15 +268,15 @@ function walk({ names, query, scanned, whole, filter, cosine }: StatementParts, 
   const nearest = Math.max(NEAREST, 2 * query.limit);
   const near = materialized(
     'near',
-    [...SEEN, 'distance'],
-    `select ${SEEN_TEXT}, ${distance} as distance from ${names.memories}
-      where ${scanned} order by ${distance} limit ${nearest}`,
-  );
+    ...SEEN,
+    'distance',
+  )`select ${SEEN_TEXT}, ${distance} as distance from ${names.memories}
+      where ${scanned} order by ${distance} limit ${nearest}`;
   const walked = materialized(
     'walk',
-    ['gave_up', 'cosine'],
-    `select count(*) < ${nearest} as gave_up, min(${cosineOf(near.distance)}) as cosine from ${near}`,
-  );
+    'gave_up',
+    'cosine',
+  )`select count(*) < ${nearest} as gave_up, min(${cosineOf(near.distance)}) as cosine from ${near}`;
   const rest = seenOf(
     'rest',
     `select ${SEEN_TEXT}, ${cosine} as cosine from ${names.memories}
@@ -314,14 +315,10 @@ function commonOf(
 ): Part<'keys'> {
   const bar = `(select ${first.score} from ${first} order by ${first.score} desc offset ${limit}::int - 1 limit 1)`;
   const cosine = walked ? `(select ${walked.cosine} from ${walked})` : '0';
-  return materialized(
-    'common',
-    ['keys'],
-    `select array_agg(key) as keys
+  return materialized('common', 'keys')`select array_agg(key) as keys
     from (select key, sum(idf) over (order by idf, n) / ${rarity.whole} as share
       from ${rarity}, unnest(${keyArray}, ${rarity.idfs}) with ordinality as term (key, idf, n)) as shares
-    where ${vectorWeight} * ${cosine} + ${keywordWeight} * share >= coalesce(${bar}, 0) - 1e-6::float8 and key <> all(${rare})`,
-  );
+    where ${vectorWeight} * ${cosine} + ${keywordWeight} * share >= coalesce(${bar}, 0) - 1e-6::float8 and key <> all(${rare})`;
 }
 
 interface Ranked extends Pick<Covering, 'rarity'> {

@@ -18,21 +18,16 @@ interface Known {
 export const countedOf = ({ where, keyArray }: Known, { rows, holding }: Rarity): Part<'rows'> =>
   part(
     'counted',
-    ['rows'],
-    `select ${where.bind(rows)}::float8 as rows${keyArray ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''}`,
-  );
+    'rows',
+  )`select ${where.bind(rows)}::float8 as rows${keyArray ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''}`;
 
 /** The number of memories that hold each term, from `countedOf`. */
 export const HELD = 'unnest(holding) with ordinality as term (held, n)';
 
 /** The rarity of each term, in the order of the query, and of all together. */
 export const rarityOf = (counted: Part<'rows'>, held: string): Part<'idfs' | 'whole'> =>
-  materialized(
-    'rarity',
-    ['idfs', 'whole'],
-    `select array_agg(idf) as idfs, sum(idf) as whole
-    from (select ln(1 + (${counted.rows} - held + 0.5::float8) / (held + 0.5::float8)) as idf from ${counted}, ${held} order by n) as term`,
-  );
+  materialized('rarity', 'idfs', 'whole')`select array_agg(idf) as idfs, sum(idf) as whole
+    from (select ln(1 + (${counted.rows} - held + 0.5::float8) / (held + 0.5::float8)) as idf from ${counted}, ${held} order by n) as term`;
 
 /** Which memories hold which terms, and how rare those are. */
 export interface Covering {
@@ -82,9 +77,9 @@ export function termsOf(from: Part<'id' | 'keywords'>, keyArray: string): Coveri
   const terms = `unnest(${keyArray}) with ordinality as term (key, n)`;
   return materialized(
     `${from}_terms`,
-    ['holder', 'n'],
-    `select id as holder, n from ${from} join ${terms} on key = any(keywords) where not ${isLong}
+    'holder',
+    'n',
+  )`select id as holder, n from ${from} join ${terms} on key = any(keywords) where not ${isLong}
     union all
-    select id, n from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong}) as entry join ${terms} using (key)`,
-  );
+    select id, n from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong}) as entry join ${terms} using (key)`;
 }

@@ -57,7 +57,7 @@ export function createUpdate(names: Names, { audited, versions, change }: Option
       return change<RecordColumn>(where, { ...update, text, after: queue && ((changed) => [queue(names, changed)]) });
     // Locked before the update, which reads its number: afterwards what it was would be hidden from this statement.
     const before = <Column extends string>(kept: readonly Column[]) =>
-      materialized('before', kept, `select ${kept.join(', ')} from ${names.memories} where ${where} for update`);
+      materialized('before', ...kept)`select ${kept.join(', ')} from ${names.memories} where ${where} for update`;
     const whole = versions && { ...versions, before: before(['bucket', 'version', ...RECORD]) };
     const old: Part<'scope' | 'content'> = whole?.before ?? before(['scope', 'content']);
     const used = room && growContent(names, bind, old, room);

@@ -48,12 +48,12 @@ export function takeRoom(
   const set = `update ${names.userUsage} set memories = memories + ${bind(memories)}::int8, bytes = bytes + ${bind(bytes)}::int8,
     adds_per_day = adds_per_day + ${bind(adds_per_day)}::int8 where`;
   if (!claim) {
-    const used = part('used', [], `${set} ${where} returning 1`);
+    const used = part('used')`${set} ${where} returning 1`;
     return { first: [used], required: [used] };
   }
-  const free = materialized('room', [], `select 1 from ${names.userUsage} where ${where} for update`);
+  const free = materialized('room')`select 1 from ${names.userUsage} where ${where} for update`;
   const claimed = claim(free);
-  const used = part('used', [], `${set} ${user} and (select count(*) from ${claimed}) > 0 returning 1`);
+  const used = part('used')`${set} ${user} and (select count(*) from ${claimed}) > 0 returning 1`;
   return { first: [free, claimed, used], required: [claimed, used] };
 }
 
@@ -67,7 +67,7 @@ export function growContent(
   const growth = `(${bind(added.bytes)}::int8 - (select octet_length(${before.content}) from ${before}))`;
   const text = `update ${names.userUsage} set bytes = bytes + greatest(0, ${growth}) where ${whereUser(names, bind, user_id)}
     and (${growth} <= 0 or counted_at >= ${bind(since)}::timestamptz and bytes + ${growth} <= ${bind(most(limits.bytes))}::float8) returning 1`;
-  return part('used', [], text);
+  return part('used')`${text}`;
 }
 
 /**
@@ -76,7 +76,7 @@ export function growContent(
 export function countAgain(names: Names, changed: Part<'bucket' | 'user_id'>): Part {
   const { bucket, user_id } = changed;
   const users = `select distinct ${bucket}, ${user_id}, 'epoch'::date, null::timestamptz from ${changed} order by ${user_id}`;
-  return part('uncounted', [], mark(names, users, '1'));
+  return part('uncounted')`${mark(names, users, '1')}`;
 }
 
 const mark = (names: Names, rows: string, more: string): string =>

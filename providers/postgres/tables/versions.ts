@@ -24,12 +24,8 @@ import type { Names } from './names.ts';
 export type Before = Part<'bucket' | 'version' | RecordColumn>;
 
 export const keepVersion = ({ versions }: Names, before: Before, changed: Part<'id' | 'updated_at'>): Part =>
-  part(
-    'kept',
-    [],
-    `insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
-    select ${before}.*, ${changed}.${changed.updated_at} from ${before} join ${changed} using (${changed.id})`,
-  );
+  part('kept')`insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
+    select ${before}.*, ${changed}.${changed.updated_at} from ${before} join ${changed} using (${changed.id})`;
 
 /** Deletes the versions whose numbers are beyond the limit. */
 export const dropVersions = (
@@ -39,10 +35,8 @@ export const dropVersions = (
 ): Part =>
   part(
     'dropped',
-    [],
-    `delete from ${names.versions} where ${names.placement.inShard()} and id in (select ${changed.id} from ${changed})
-    and version <= (select ${before.version} from ${before}) - ${max}`,
-  );
+  )`delete from ${names.versions} where ${names.placement.inShard()} and id in (select ${changed.id} from ${changed})
+    and version <= (select ${before.version} from ${before}) - ${max}`;
 
 export const toVersion = (row: Row): MemoryVersion => ({
   version: row.version as number,
@@ -94,16 +88,16 @@ export function createVersions(names: Names, { run, model, audited, statement, b
         // Changes nothing, but waits for other changes, and fails while the store is frozen.
         const changed = part(
           'changed',
-          ['bucket', 'id', 'user_id', 'scope'],
-          `update ${memories} set updated_at = updated_at where ${where} returning bucket, id, user_id, scope`,
-        );
+          'bucket',
+          'id',
+          'user_id',
+          'scope',
+        )`update ${memories} set updated_at = updated_at where ${where} returning bucket, id, user_id, scope`;
         const purged = part(
           'purged',
-          [],
-          `delete from ${versions} where ${where.inShard()} and id in (select ${changed.id} from ${changed}) returning 1`,
-        );
+        )`delete from ${versions} where ${where.inShard()} and id in (select ${changed.id} from ${changed}) returning 1`;
         const written = { action: 'purge', isChange: false } as const;
-        const entry = audited && part('entry', [], insertChangeEntry(names, where.bind, { changed, ...written }, call));
+        const entry = audited && part('entry')`${insertChangeEntry(names, where.bind, { changed, ...written }, call)}`;
         const text = `${withParts([changed, purged, entry])} select (select count(*) from ${purged})::float8 as purged from ${changed}`;
         return { statement: statement('small', text), values: where.values };
       });
