@@ -234,21 +234,6 @@ describe('export and import', () => {
     program.child.stdout?.destroy();
     expect(await program.ended).toMatchObject({ status: 1, stderr: '' });
   });
-
-  it('name what is wrong with the arguments', async () => {
-    for (const [args, message] of [
-      [['export'], 'expected FILE'],
-      [['export', 'a', '--from', 'nowhere'], 'is no store'],
-      [['import', 'a', '--on-conflict', 'merge'], 'skip, replace or fail'],
-      [['import', 'a', '--concurrency', '0'], 'from 1 to 32'],
-      [['migrate', '--from', 'config'], '--from and --to'],
-      [['verify', 'a'], 'expected A and B'],
-      [['verify', 'a', 'b', '--since', 'yesterday'], 'ISO 8601'],
-    ] as const) {
-      expect((await expectEnd(args, {}, 2)).stderr, args.join(' ')).toContain(message);
-    }
-    expect((await expectEnd(['migrate', '--help'])).stdout).toContain('Usage: omp-gateway migrate');
-  });
 });
 
 it('verify fails if the two stores find too few of the same memories', async () => {
@@ -414,16 +399,6 @@ describe('person export', () => {
     expect(ended.stderr).toContain('missing: memories of the store crm');
     expect(JSON.parse(ended.stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ type: 'end', complete: false });
   });
-
-  it('says what is wrong with its arguments', async () => {
-    for (const [args, message] of [
-      [['export'], 'expected export or erase and USER'],
-      [['forget', 'ana'], 'expected export or erase, not forget'],
-      [['erase', 'ana', '--out', 'x'], '--out and --replace are for person export'],
-    ] as const) {
-      expect((await expectEnd(['person', ...args], {}, 2)).stderr).toContain(message);
-    }
-  });
 });
 
 describe('person erase', () => {
@@ -512,16 +487,5 @@ describe('rollback', () => {
     );
     const outcome = JSON.parse((await expectEnd([...args, '--json'], {}, 1)).stdout);
     expect(outcome).toMatchObject({ deletes_known: false, 'x-partial': ['crm'], 'x-without': [] });
-  });
-
-  it('says what is wrong with its arguments', async () => {
-    for (const [args, message] of [
-      [['ana'], 'needs --since'],
-      [[], 'expected USER'],
-      [['ana', '--since', 'yesterday'], '--since must be an ISO 8601 time'],
-      [['ana', '--since', '2026-01-01', '--until', 'now'], '--until must be an ISO 8601 time'],
-    ] as const) {
-      expect((await expectEnd(['rollback', ...args], {}, 2)).stderr).toContain(message);
-    }
   });
 });

@@ -138,21 +138,6 @@ it('[Decision 43] only counts with --dry-run, takes the newest with --limit, and
   expect(items.map(({ content }) => content).sort()).toEqual(['prompt number 3', 'prompt number 4']);
 });
 
-it.each([
-  ['needs one --user', ['--format', 'codex']],
-  ['needs one --user', ['--format', 'codex', '--user', 'a', '--user', 'b']],
-  ['--format must be mem0, csv, claude-code, codex or gemini', ['--format', 'cursor', '--user', 'a']],
-  ['--restart has no effect with --format codex', ['--format', 'codex', '--user', 'a', '--restart']],
-  ['--column has no effect with --format codex', ['--format', 'codex', '--user', 'a', '--column', 'a=b']],
-  ['--watch has no effect without --format claude-code, codex or gemini', ['x.json', '--watch']],
-  ['--limit has no effect without', ['x.json', '--format', 'mem0', '--limit', '2']],
-  ['--dry-run ends, and --watch does not', ['--format', 'codex', '--user', 'a', '--watch', '--dry-run']],
-  ['--limit must be a whole number', ['--format', 'codex', '--user', 'a', '--limit', '0']],
-  ['expected FILE', ['--format', 'csv', '--user', 'a']],
-])('[Decision 43] says %s', async (message, args) => {
-  expect((await run(args, 2)).stderr).toContain(message);
-});
-
 it('[Decision 43] names a path that is not there', async () => {
   const args = [join(home, 'none'), '--format', 'codex', '--user', 'a', '--to', 'http://127.0.0.1:1'];
   expect((await run(args, 1)).stderr).toContain(join(home, 'none'));
