@@ -73,6 +73,7 @@ describe('[SPEC Authentication 2] [Decision 13] the credential', () => {
     ['Bearer with more than a key', { authorization: 'Bearer good good' }],
     ['a wrong Bearer next to a good X-API-Key', { authorization: 'Bearer wrong', 'x-api-key': 'good' }],
     ['another scheme', { authorization: 'Basic good' }],
+    ['the scheme of mem0 beside its interface', { authorization: 'Token good' }],
     ['no scheme', { authorization: 'good' }],
     ['Bearer without a space', { authorization: 'Bearergood' }],
     ['Bearer with a colon', { authorization: 'Bearer: good' }],
