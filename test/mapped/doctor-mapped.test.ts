@@ -6,6 +6,7 @@ import { createMappedStatements } from '../../providers/postgres/mapped/mapped-s
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
 import { createReading } from '../../providers/postgres/mapped/row-reading.ts';
 import { createSearchStatements } from '../../providers/postgres/mapped/vector-search.ts';
+import { conditions } from '../../providers/postgres/sql/conditions.ts';
 import { findingsOn, remediesOf, type TestDatabase, testDatabase, told } from '../postgres/databases.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
@@ -135,10 +136,10 @@ async function plansOf(url: string, { mapping, dimensions = DIMENSIONS }: Laid) 
     }
     // Alone, since the owner's index would do as well.
     if (layout.hasTags) {
-      const values: unknown[] = [];
-      const where = layout.hasTags({ values, bind: (value) => `$${values.push(value)}`, and: () => {} }, ['a']);
+      const where = conditions();
+      where.and(layout.hasTags(where, ['a']));
       const text = `select from ${layout.from} where ${where}`;
-      plans.push(await explain({ statement: { name: '', text, weight: 'small' }, values }));
+      plans.push(await explain({ statement: { name: '', text, weight: 'small' }, values: where.values }));
     }
     return { byOwner, all: plans.join('\n').replaceAll('""', '"') };
   } finally {

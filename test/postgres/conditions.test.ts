@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { globMatcher, visibleMatcher, withinMatcher } from '#toolbox';
+import { type Conditions, conditions, whereWithin } from '../../providers/postgres/sql/conditions.ts';
 import {
-  type Conditions,
-  conditions,
   successor,
   whereScopeGlob,
   whereScopePrefix,
   whereTags,
-  whereWithin,
   whereWithinRanges,
 } from '../../providers/postgres/tables/conditions.ts';
 import { storeForAll } from './store.ts';

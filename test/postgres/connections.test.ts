@@ -9,7 +9,7 @@ import {
   statement,
 } from '../../providers/postgres/client/connections.ts';
 import { createFairQueue, createHeavyLimit } from '../../providers/postgres/client/fair-queue.ts';
-import { createTask, type Task } from '../../providers/postgres/client/pipelined-connection.ts';
+import { createTask, type Task } from '../../providers/postgres/client/task.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { closedGate, holdDeadlines, openProxy } from './sessions.ts';

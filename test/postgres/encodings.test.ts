@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { analyse, fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
 import { createVectors } from '../../providers/memory/vectors.ts';
-import { toBigintArray, toHalfvec, toIso, toKeys } from '../../providers/postgres/values.ts';
+import { toBigintArray, toHalfvec, toIso, toKeys } from '../../providers/postgres/sql/values.ts';
 import { randomVector } from '../ranking/random-vectors.ts';
 import { storeForAll } from './store.ts';
 

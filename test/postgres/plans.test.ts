@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
 import { analyse, fromHalfBits } from '#ranking';
 import type { Database, Run } from '../../providers/postgres/client/connections.ts';
+import { toKeys, toTextArray } from '../../providers/postgres/sql/values.ts';
 import { createKeyStore } from '../../providers/postgres/tables/api-keys.ts';
 import { createAuditLog } from '../../providers/postgres/tables/audit-log.ts';
 import { startHousekeeping } from '../../providers/postgres/tables/housekeeping.ts';
@@ -12,7 +13,6 @@ import { createQueue } from '../../providers/postgres/tables/ingestion-queue.ts'
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
 import { indexSettings, keysOf, searchStatements } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
-import { toKeys, toTextArray } from '../../providers/postgres/values.ts';
 import { countersOf, counting } from '../../src/rate-limit/stores.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { recordingLog } from '../support/subject.ts';

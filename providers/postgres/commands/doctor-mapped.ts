@@ -8,7 +8,7 @@ import { listed, type Mapping, type ResolvedMapping, resolveMapping } from '../m
 import { isUnique } from '../mapped/row-identity.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import type { Options } from '../postgres-options.ts';
-import { conditions } from '../tables/conditions.ts';
+import { conditions } from '../sql/conditions.ts';
 import {
   compareVectors,
   estimateSize,
