@@ -25,7 +25,12 @@ const DUE: Readonly<Record<string, Demands>> = {
   person_file: { read: 'all', users: { in: 'id' } },
   export: { read: 'all', users: { in: 'user_id' } },
   import: { write: 'all', users: 'all' },
-  ...Object.fromEntries([ADMIN, ADMIN_TOO].join(' ').split(' ').map((name) => [name, { admin: true }])),
+  ...Object.fromEntries(
+    [ADMIN, ADMIN_TOO]
+      .join(' ')
+      .split(' ')
+      .map((name) => [name, { admin: true }]),
+  ),
   ...Object.fromEntries(['get_freeze', 'freeze', 'unfreeze'].map((name) => [name, { admin: 'unless open' }])),
 };
 
