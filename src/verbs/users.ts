@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Call, Holdings, LimitKind } from '#contract';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
+import { idCursor } from '../core/cursor.ts';
 import { isEmpty, READ_BACKS, type StoreErasure } from '../core/erasure.ts';
 import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
 import { verb } from './verb.ts';
@@ -16,6 +16,8 @@ const UsersInput = z.object({
   cursor,
 });
 
+const UserCursor = idCursor('users');
+
 /** Decision 37. */
 export const users = verb({
   name: 'users',
@@ -27,18 +29,14 @@ export const users = verb({
   demands: { read: 'some' },
   facts: () => NO_FACTS,
   async run({ cursor, ...query }, access, call) {
-    const filters = { of: 'users', prefix: query.prefix };
-    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
+    const filters = { prefix: query.prefix };
     const request = {
-      ...withoutUndefined(query),
-      ...after,
-      users: access.principal.users,
-      within: access.bounds.within,
+      ...withoutUndefined({ ...query, after: UserCursor.read(cursor, filters) }),
+      ...access.filter(),
     };
     const page = await access.store.users(request, call);
     if (!page.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
-    const next_cursor = page.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: page.next }, filters);
-    return { items: page.items, next_cursor };
+    return { items: page.items, next_cursor: UserCursor.write(page.next, filters) };
   },
   id: 'listUsers',
   summary: 'List the users that have memories',

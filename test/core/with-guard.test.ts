@@ -16,7 +16,7 @@ import { auditOf, call, listOf, memoryOf, openMemory, refTo, searchFor } from '.
 const SECRET = 'select * from secrets at db.internal:5432';
 const ref = refTo('mem_1');
 const input = memoryOf('u', 'x');
-const key: IdempotencyKey = { caller: 'c', key: 'k' };
+const key: IdempotencyKey = { caller: 'c', kind: 'add', key: 'k' };
 const newKey: NewKey = { id: 'i', name: 'n', hash: 'h', users: null, grants: [], expires_at: null };
 const NOW = '2025-01-01T00:00:00.000Z';
 

@@ -9,7 +9,6 @@ import { checkCompatibility } from '../../providers/postgres/startup/compatibili
 import { openDatabase } from '../../providers/postgres/startup/open-database.ts';
 import { withBucket } from '../../providers/postgres/tables/names.ts';
 import { openTables } from '../../providers/postgres/tables/provider.ts';
-import { keyOfBatch } from '../../src/core/idempotency.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_OPTIONS } from '../support/postgres-server.ts';
 import { auditOf, contextOf } from '../support/requests.ts';
@@ -29,9 +28,9 @@ import {
 } from './store.ts';
 
 const HYBRID = { ranking: { mode: 'hybrid', keyword_weight: 0.5 }, embedder: hashingEmbedder() } as const;
-const KEY = { caller: 'c', key: 'k', fingerprint: 'f' };
+const KEY = { caller: 'c', kind: 'add', key: 'k', fingerprint: 'f' } as const;
 const CLAIM = { ...KEY, before: undefined, places: [0], size: 1 };
-const BATCH_CLAIM = keyOfBatch(CLAIM);
+const BATCH_CLAIM = { ...CLAIM, kind: 'batch' } as const;
 const USERS = Array.from({ length: 12 }, (_, i) => `user ${i}`);
 
 const SHARDS = 4;

@@ -67,6 +67,19 @@ describe('a repeated add', () => {
 });
 
 describe('a key', () => {
+  it('[Decision 20] is stored as every release has stored it, by its kind and when its memories are erased', async () => {
+    const provider = await store.open();
+    const texts = async () => (await keys()).map(({ key }) => String(key)).sort();
+    await addOnce(provider);
+    await batchOnce(provider, ['one', 'two']);
+    expect(await texts()).toEqual(['batch\nk', 'k']);
+    await provider.erase?.({ user_id: 'u' }, call);
+    expect(await texts()).toEqual([
+      expect.stringMatching(/^erased\n[0-9a-f]{32}$/),
+      expect.stringMatching(/^erased\n[0-9a-f]{32}$/),
+    ]);
+  });
+
   it('expires after a day and is free then', async () => {
     const provider = await store.open();
     const first = await addOnce(provider);
@@ -261,7 +274,7 @@ describe.skipIf(SERVER_URL === '')(`while the first is under way${SERVER_URL ===
       bucket: 0,
       vector,
       keywords: [],
-      key: { ...keyOf(), before: undefined, places: [0], size: 1 },
+      key: { ...keyOf(), kind: 'add' as const, before: undefined, places: [0], size: 1 },
     };
     const { statement, values } = createStatements(store.names, true).insert(wanted, call);
     const other = new pg.Client({ connectionString: store.url });

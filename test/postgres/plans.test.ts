@@ -334,7 +334,15 @@ describe('one record', () => {
 });
 
 describe('an add', () => {
-  const once = { caller: 'c', key: '7', fingerprint: 'f', before: undefined, places: [0], size: 1 };
+  const once = {
+    caller: 'c',
+    kind: 'add',
+    key: '7',
+    fingerprint: 'f',
+    before: undefined,
+    places: [0],
+    size: 1,
+  } as const;
 
   it('finds its idempotency key', async () => {
     const { seen, run } = recorder();

@@ -100,8 +100,7 @@ describe('[Decision 49] a store that fails', () => {
   it('has a share of the time of the request, if it is optional', async () => {
     const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
     const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
-    const late = callBy();
-    late.deadline = performance.now();
+    const late = callBy().with({ deadline: performance.now() });
     expect(await all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, late)).toEqual([]);
     expect(late.leftOut).toEqual({ 'x-partial': ['crm'] });
     expect(late.aborted).toBe(false);
@@ -110,8 +109,7 @@ describe('[Decision 49] a store that fails', () => {
   it('a request that ends does not count as a failure of the store', async () => {
     const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
     const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
-    const ended = callBy();
-    ended.deadline = performance.now() + 600_000;
+    const ended = callBy().with({ deadline: performance.now() + 600_000 });
     const listing = all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, ended);
     ended.abort(new Error('gone'));
     await expect(listing).rejects.toThrow('gone');

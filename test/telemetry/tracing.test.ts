@@ -49,11 +49,7 @@ async function open({ ratio = 1, url }: { ratio?: number; url?: string } = {}) {
 const follow = (telemetry: Telemetry, headers: Record<string, string | undefined> = {}, isProbe = false) =>
   telemetry.request('GET', headerOf(headers), isProbe);
 
-const callWith = (trace: Trace | undefined, signal?: AbortSignal): Call => {
-  const call = new Call('r1', GATEWAY, signal);
-  call.trace = trace;
-  return call;
-};
+const callWith = (trace: Trace | undefined, signal?: AbortSignal): Call => new Call('r1', GATEWAY, signal, { trace });
 
 test('[Decision 33] a request is a span, with a child span per call to a dependency', async () => {
   const { telemetry, ended } = await open();

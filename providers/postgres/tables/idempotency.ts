@@ -27,7 +27,14 @@ export function keyPeriod(): [after: string, until: string] {
  * A key belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
  * key is a transaction on two shards.
  */
-const keyBucket = (names: Names, { caller, key }: IdempotencyKey): number => storedBucket(names, `${caller} ${key}`);
+const keyBucket = (names: Names, key: IdempotencyKey): number => storedBucket(names, `${key.caller} ${stored(key)}`);
+
+/**
+ * What the column `key` begins with: the kind of the key, or that its memories were erased. A key of a client holds no line feed, and one of
+ * an add stands there as it is.
+ */
+const PREFIX = { add: '', batch: 'batch\n', erased: 'erased\n' } as const;
+const stored = ({ kind, key }: Pick<IdempotencyKey, 'kind' | 'key'>): string => PREFIX[kind] + key;
 
 /**
  * Part of a `with`: claims the key for these memories. `claimed` has a row on success. If another gateway is claiming the key,
@@ -42,12 +49,12 @@ export function claimKey(
 ): string {
   const [after, until] = keyPeriod();
   const [{ id, created_at, embedding_model, status }] = memories as [Memory];
-  const { caller, key, fingerprint, before } = claim;
-  const added = isBatch(claim) ? JSON.stringify(usedBy(claim, memories).added) : null;
+  const { caller, kind, fingerprint, before } = claim;
+  const added = kind === 'batch' ? JSON.stringify(usedBy(claim, memories).added) : null;
   const users = toTextArray([...new Set(memories.map(({ user_id }) => user_id))]);
   const row = [
     caller,
-    key,
+    stored(claim),
     keyBucket(names, claim),
     fingerprint,
     id,
@@ -73,14 +80,11 @@ const USE_TYPES = ['text', 'text', 'int2', 'text', 'text', 'timestamptz', 'text'
 /** The columns that say what was added. */
 const USE = ['fingerprint', 'memory_id', 'created_at', 'embedding_model', 'status', 'added'];
 
-/** `keyOfBatch` of the gateway marks the keys of batches with a line feed, which keys of clients do not hold. */
-const isBatch = ({ key }: IdempotencyKey): boolean => key.includes('\n');
-
 /** The use of a key; undefined if it was never used or has expired. */
 export const createKeyUse =
   (names: Names, run: Run) =>
   async (key: IdempotencyKey, call: Call): Promise<KeyUse | undefined> => {
-    const values = [key.caller, key.key, ERASED + keyed(names, key.key)];
+    const values = [key.caller, stored(key), PREFIX.erased + keyed(names, stored(key))];
     const rows = await run(
       'small',
       `select fingerprint, memory_id as id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status, added
@@ -97,9 +101,6 @@ export const createKeyUse =
     return { fingerprint: fingerprint as string, added: (added as KeyUse['added'] | null) ?? [single] };
   };
 
-/** What the key of erased memories begins with. No key of a client contains a line feed. */
-const ERASED = 'erased\n';
-
 const salt = ({ secret }: Names): string => Buffer.from(secret).toString('hex');
 const keyed = (names: Names, key: string): string => hash('md5', salt(names) + key);
 
@@ -114,14 +115,14 @@ export const createKeyErasure = (names: Names, run: Run) => ({
       'heavy',
       `delete from ${names.onceKeys} e using ${names.onceKeys} k where $1 = any(k.users)
          and e.bucket = k.bucket and e.caller = k.caller and e.key = $2::text || md5($3::text || k.key)`,
-      [user_id, ERASED, salt(names)],
+      [user_id, PREFIX.erased, salt(names)],
       call,
     );
     const rows = await run(
       'heavy',
       `update ${names.onceKeys} set key = $2::text || md5($3::text || key), fingerprint = $4, memory_id = '', embedding_model = null,
          added = null, users = '{}' where $1 = any(users) returning 1`,
-      [user_id, ERASED, salt(names), ERASED_USE.fingerprint],
+      [user_id, PREFIX.erased, salt(names), ERASED_USE.fingerprint],
       call,
     );
     return rows.length;
