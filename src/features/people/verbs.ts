@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Call, Holdings, LimitKind } from '#contract';
-import type { Access } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import { idCursor } from '../core/cursor.ts';
-import { isEmpty, READ_BACKS, type StoreErasure } from '../core/erasure.ts';
-import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
-import { verb } from './verb.ts';
-import { memoryExample, withoutUndefined } from './wire-memory.ts';
+import type { Access } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { idCursor } from '../../core/cursor.ts';
+import { isEmpty, READ_BACKS, type StoreErasure } from '../../core/erasure.ts';
+import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { memoryExample, withoutUndefined } from '../../verbs/wire-memory.ts';
 
 const last_write = time('Time of the last change of a memory that is still there.');
 
