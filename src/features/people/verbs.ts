@@ -167,7 +167,7 @@ const WHY = {
 } as const;
 
 /** How many of the gateway's own lists name the user. Nobody but an admin changes them. */
-async function namedIn({ store: { keys }, webhooks }: Access, user_id: string, call: Call) {
+async function namedIn({ store: { keys, webhooks } }: Access, user_id: string, call: Call) {
   const naming = (all: readonly { readonly users: readonly string[] | null }[] = []) =>
     all.filter(({ users }) => users?.includes(user_id)).length;
   return { api_keys: naming(await keys?.list({}, call)), webhooks: naming(await webhooks?.list(call)) };
