@@ -71,7 +71,8 @@ async function limitsOf({ principal, store, userLimits, bounds }: Access, user_i
   return { memories: of('memories'), bytes: of('bytes'), adds_per_day: of('adds_per_day') };
 }
 
-const limitFields = z.looseObject({ used: count, limit: count.nullable() });
+const amount = z.int().min(0);
+const limitFields = z.looseObject({ used: amount, limit: amount.nullable() });
 
 /** Decision 37. */
 export const stats = verb({
@@ -141,14 +142,14 @@ export const stats = verb({
 });
 
 const holdings = z.looseObject({
-  memories: count.optional(),
-  vectors: count.optional(),
-  versions: count.optional(),
-  queued: count.optional(),
-  usage_counts: count.optional(),
-  idempotency_keys: count.optional(),
-  audit_entries: count.optional(),
-  large_user_notes: count.optional(),
+  memories: amount.optional(),
+  vectors: amount.optional(),
+  versions: amount.optional(),
+  queued: amount.optional(),
+  usage_counts: amount.optional(),
+  idempotency_keys: amount.optional(),
+  audit_entries: amount.optional(),
+  large_user_notes: amount.optional(),
 } satisfies Record<keyof Holdings, z.ZodType>);
 
 /** What an erase leaves, and why: everything else is an error or makes a receipt incomplete. */
@@ -244,7 +245,7 @@ the request then, and after an error. Available if \`features.erase\` is true.`,
                   .meta({ description: 'Another application fills it, and may hold more of the user.' }),
               }),
             ),
-            kept: z.array(z.looseObject({ what: z.string(), count: count.optional(), why: z.string() })),
+            kept: z.array(z.looseObject({ what: z.string(), count: amount.optional(), why: z.string() })),
           })
           .meta({ id: 'ErasureReceipt' }),
         ...leftOut,
