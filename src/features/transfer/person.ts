@@ -8,15 +8,15 @@ import {
   type MemoryVersion,
   OmpError,
 } from '#contract';
-import { type Access, SMALL_BYTES } from '../core/access.ts';
-import type { StorePart, StoreReads } from '../core/with-embedder.ts';
-import { alone, partsIn } from '../stores/mount-stores.ts';
-import { inTime } from '../stores/optional.ts';
-import { entryToWire } from './audit.ts';
+import { type Access, SMALL_BYTES } from '../../core/access.ts';
+import type { StorePart, StoreReads } from '../../core/with-embedder.ts';
+import { alone, partsIn } from '../../stores/mount-stores.ts';
+import { inTime } from '../../stores/optional.ts';
+import { entryToWire } from '../../verbs/audit.ts';
+import { userId } from '../../verbs/fields.ts';
+import { type FileAnswer, verb } from '../../verbs/verb.ts';
+import { toWire } from '../../verbs/wire-memory.ts';
 import { requireExported } from './export.ts';
-import { userId } from './fields.ts';
-import { type FileAnswer, verb } from './verb.ts';
-import { toWire } from './wire-memory.ts';
 
 /*
  * The export of a user as a file that a person can read, with all that is stored besides memories (Decision 61).
