@@ -143,6 +143,9 @@ export interface Store extends WithoutVectors {
   queryVector?(query: Pick<TextQuery, 'text' | 'scope'>, call: Call): Promise<Vector>;
 }
 
+/** Every member of a store, so that a new one does not compile until it is decided what several stores make of it. */
+export type StoreMembers = { [Member in keyof Required<Store>]: Store[Member] };
+
 /** A store with an `add`. */
 export type WritableStore = Store & Required<Pick<Store, 'add'>>;
 

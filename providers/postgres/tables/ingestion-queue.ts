@@ -102,7 +102,7 @@ const DUE = `status <> 'failed' and due_at <= now()`;
  * Claims what is due, oldest first, including rows whose claim has expired. $1: the claim, $2: seconds until it expires.
  * Skips rows that others are claiming. Only the database's clock counts.
  */
-export const claimText = (names: Names, { ingestion, memories, embedding } = names): string => `
+const claimText = (names: Names, { ingestion, memories, embedding } = names): string => `
   with due as materialized (
     select memory_id, due_at from ${ingestion} where ${names.placement.inShards('$3')} and ${DUE}
     order by due_at limit ${MAX_CLAIMED} ${names.placement.skipLocked}),
@@ -126,7 +126,7 @@ const renewText = (names: Names): string =>
  * that have a vector now, from here or elsewhere, leave the queue. `num_nulls`, because with "is null" a plan made for a
  * short queue would read all memories without a vector.
  */
-export const writeText = (names: Names, { ingestion, memories, embedding, halfvec } = names): string => `
+const writeText = (names: Names, { ingestion, memories, embedding, halfvec } = names): string => `
   with written as (
     update ${memories} m set ${embedding} = v.vector
     from unnest($2::text[], $3::text[], $4::${halfvec}[]) as v (id, content, vector)
@@ -148,7 +148,7 @@ const judgeText = (names: Names): string => `
   select memory_id as id, error from judged where status = 'failed'`;
 
 /** Releases the claim $1. */
-export const giveBackText = (names: Names): string =>
+const giveBackText = (names: Names): string =>
   `update ${names.ingestion} set status = 'queued', claim = null, due_at = now() where ${names.placement.inShards('$2')} and claim = $1`;
 
 /** Removes memories that got their vector elsewhere: from an older gateway, or by a re-embed. */
