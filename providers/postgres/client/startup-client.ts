@@ -1,6 +1,21 @@
 import pg from 'pg';
 import { codeOf } from '../postgres-errors.ts';
 
+/** A client that is connected. Throws an `Error` that an operator can act on, without a cause: the driver's message may hold parts of the password. */
+export async function connectClient(config: pg.ClientConfig): Promise<pg.Client> {
+  let client: pg.Client | undefined;
+  try {
+    client = new pg.Client(config);
+    // Losing the connection rejects the statement in progress; without a listener it would also end the process.
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  } catch (error) {
+    await client?.end().catch(() => {});
+    throw new Error(explainFailure(error, config.connectionTimeoutMillis ?? 0));
+  }
+}
+
 /**
  * Opens one connection for the checks before the first request and closes it afterwards. Throws an `Error` that an
  * operator can act on if the database cannot be reached or has the wrong encoding.
@@ -9,15 +24,7 @@ export async function withStartupClient<Result>(
   config: pg.ClientConfig,
   use: (client: pg.Client) => Promise<Result>,
 ): Promise<Result> {
-  const client = new pg.Client(config);
-  // Losing the connection rejects the statement in progress; without a listener it would also end the process.
-  client.on('error', () => {});
-  try {
-    await client.connect();
-  } catch (error) {
-    // The error has no cause, because the driver's message may hold parts of the password.
-    throw new Error(explainFailure(error, config.connectionTimeoutMillis ?? 0));
-  }
+  const client = await connectClient(config);
   try {
     const problem = await encodingProblem(client);
     if (problem !== undefined) throw new Error(problem);
@@ -56,7 +63,7 @@ const OTHERWISE = 'the database cannot be reached; check DATABASE_URL, and wheth
  * Why a connection could not be opened, and what to check. Never quotes the driver: its message may hold parts of the URL, and
  * in a malformed URL those may be parts of the password.
  */
-export function explainFailure(error: unknown, deadlineMs: number): string {
+function explainFailure(error: unknown, deadlineMs: number): string {
   const message = error instanceof Error ? error.message : '';
   if (message === 'timeout expired')
     return `the database did not answer within ${deadlineMs} ms (OMP_POSTGRES_CONNECT_TIMEOUT_MS); check DATABASE_URL, and whether this machine may connect to it`;

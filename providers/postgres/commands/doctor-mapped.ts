@@ -1,6 +1,13 @@
 import pg from 'pg';
 import type { Embedder, EmbedderIdentity, Finding, MaintenanceContext, Remedy } from '#provider';
-import { type Column, hasContainment, hasIndexOn, type Index, type Table } from '../mapped/catalogue.ts';
+import {
+  type Column,
+  hasContainment,
+  hasIndexOn,
+  type Index,
+  plainExpression,
+  type Table,
+} from '../mapped/catalogue.ts';
 import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
@@ -323,7 +330,10 @@ function forTags({ merged, table }: MappedTable): Suggestion | undefined {
   if (!column || !(isArray || column.base === 'jsonb')) return undefined;
   const expression = inRow(reference, '->');
   const isOn = ({ method, valid, partial, keys }: Index) =>
-    method === 'gin' && valid && !partial && keys.some((key) => normalized(key.expression) === normalized(expression));
+    method === 'gin' &&
+    valid &&
+    !partial &&
+    keys.some((key) => plainExpression(key.expression) === plainExpression(expression));
   if (table.indexes.some(isOn)) return undefined;
   return {
     missing: 'no index leads to rows by their tags',
@@ -333,9 +343,6 @@ function forTags({ merged, table }: MappedTable): Suggestion | undefined {
     },
   };
 }
-
-/** Removes what Postgres adds when it prints an expression. */
-const normalized = (expression: string): string => expression.replace(/::text|[\s()"]/g, '');
 
 /** SQL of a column or a JSON path, with the parentheses that an index needs. `last`: the operator of the last step. */
 function inRow(reference: StoredReference, last: '->' | '->>'): string {
@@ -348,7 +355,5 @@ function inRow(reference: StoredReference, last: '->' | '->>'): string {
 }
 
 /** A partitioned table does not support `concurrently`. */
-function create({ schema, name, kind }: Table, keys: string, method?: string): string {
-  const table = `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`;
-  return `create index ${kind === 'partitioned' ? '' : 'concurrently '}on ${table} ${method ? `using ${method} ` : ''}(${keys});`;
-}
+const create = (table: Table, keys: string, method?: string): string =>
+  `create index ${table.kind === 'partitioned' ? '' : 'concurrently '}on ${quoted(table)} ${method ? `using ${method} ` : ''}(${keys});`;

@@ -3,10 +3,10 @@ import { cp, mkdtemp } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import { type Finding, hiddenBy, type MaintenanceContext } from '#provider';
 
-import { encodingProblem, explainFailure } from '../client/startup-client.ts';
+import { connectClient, encodingProblem } from '../client/startup-client.ts';
 import { runningEngine, startEngine } from '../embedded/engine.ts';
 import { databaseIn, examineFolder, type FolderLock, lockIfAny, onFolder } from '../embedded/folder.ts';
 import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR, unsafeVersion } from '../pgvector.ts';
@@ -44,15 +44,20 @@ async function diagnoseServer(
   options: Options,
   context: MaintenanceContext,
 ): Promise<Finding[]> {
-  const connected = await connect(config, options.connect_timeout_ms);
-  if ('failure' in connected) return [connected.failure];
+  let client: pg.Client;
   try {
-    const findings = await checkDatabase(connected.client, options, context);
+    const limits = { connectionTimeoutMillis: options.connect_timeout_ms, application_name: 'omp-gateway doctor' };
+    client = await connectClient({ ...config, ...limits });
+  } catch (error) {
+    return [problem('connection', (error as Error).message)];
+  }
+  try {
+    const findings = await checkDatabase(client, options, context);
     return options.read_url === undefined
       ? findings
       : [...findings, await checkReplica(options.read_url, options.connect_timeout_ms)];
   } finally {
-    await connected.client.end();
+    await client.end();
   }
 }
 
@@ -162,24 +167,6 @@ const sizeOf = (folder: string): number =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
-
-/** Connects to the server. */
-async function connect(
-  config: pg.ClientConfig,
-  deadlineMs: number,
-): Promise<{ client: pg.Client } | { failure: Finding }> {
-  let client: pg.Client | undefined;
-  try {
-    client = new pg.Client({ ...config, connectionTimeoutMillis: deadlineMs, application_name: 'omp-gateway doctor' });
-    // Losing the connection rejects the statement in progress; without a listener it would also end the process.
-    client.on('error', () => {});
-    await client.connect();
-    return { client };
-  } catch (error) {
-    await client?.end().catch(() => {});
-    return { failure: problem('connection', explainFailure(error, deadlineMs)) };
-  }
-}
 
 /** Server version and role, encryption, pooler, encoding, and whether the database accepts writes. */
 async function checkConnection(client: pg.Client, options: Options, writes: boolean): Promise<Finding[]> {

@@ -114,7 +114,7 @@ function isOn(expression: string | undefined, reference: StoredReference): boole
 }
 
 /** Removes what Postgres adds when it prints an expression. */
-const plainExpression = (expression: string): string => expression.replace(/::text|[\s()"]/g, '');
+export const plainExpression = (expression: string): string => expression.replace(/::text|[\s()"]/g, '');
 
 // Reading the catalogue
 

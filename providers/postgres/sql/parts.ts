@@ -10,14 +10,16 @@ export type Part<Column extends string = never> = { readonly [Name in Column]: N
   toString(): string;
 };
 
-type Sql<Made> = (text: TemplateStringsArray, ...values: readonly unknown[]) => Made;
+type Sql<Made> = (text: readonly string[], ...values: readonly unknown[]) => Made;
 
 const makePart =
   (how: string) =>
   <Column extends string = never>(name: string, ...columns: readonly Column[]): Sql<Part<Column>> =>
   (text, ...values) => {
-    const made = { definition: `${name} as ${how}(${String.raw({ raw: text }, ...values)})`, toString: () => name };
-    return Object.assign(made, Object.fromEntries(columns.map((column) => [column, column]))) as Part<Column>;
+    const sql = values.reduce((before: string, value, i) => `${before}${value}${text[i + 1]}`, text[0] as string);
+    const made: Record<string, unknown> = { definition: `${name} as ${how}(${sql})`, toString: () => name };
+    for (const column of columns) made[column] = column;
+    return made as Part<Column>;
   };
 
 /** `part('changed', 'id')` with the SQL as a template behind it. */

@@ -59,8 +59,9 @@ export function createUpdate(names: Names, { audited, versions, change }: Option
     const before = <Column extends string>(kept: readonly Column[]) =>
       materialized('before', ...kept)`select ${kept.join(', ')} from ${names.memories} where ${where} for update`;
     const whole = versions && { ...versions, before: before(['bucket', 'version', ...RECORD]) };
-    const old: Part<'scope' | 'content'> = whole?.before ?? before(['scope', 'content']);
-    const used = room && growContent(names, bind, old, room);
+    const grown: Part<'scope' | 'content'> | undefined = whole?.before ?? (room && before(['scope', 'content']));
+    const old: Part<'scope'> = grown ?? before(['scope']);
+    const used = room && grown && growContent(names, bind, grown, room);
     return change<RecordColumn>(where, {
       ...update,
       first: used ? [old, used] : [old],
