@@ -148,13 +148,14 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
       }
       const output = await work(NO_FACTS);
       if (verb.writes) access.feed.changed();
-      return whole(output, call);
+      return withLeftOut(output, call);
     },
   };
 }
 
 /** Says in the answer which stores it lacks (Decision 49). */
-const whole = <Output>(output: Output, { leftOut }: Call): Output => (leftOut ? { ...output, ...leftOut } : output);
+const withLeftOut = <Output>(output: Output, { leftOut }: Call): Output =>
+  leftOut ? { ...output, ...leftOut } : output;
 
 function unsupported(
   { name, tag, remedy, writes }: Pick<Verb, 'name' | 'tag' | 'remedy' | 'writes'>,

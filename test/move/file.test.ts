@@ -2,14 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  FORMAT,
-  type Header,
-  type Line,
-  openWriter,
-  readFile,
-  replaceFile,
-} from '../../src/move/export-file.ts';
+import { FORMAT, type Header, type Line, openWriter, readFile, replaceFile } from '../../src/move/export-file.ts';
 
 const header = {
   omp_export: FORMAT,
@@ -61,7 +54,9 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
     const whole = readFileSync(path);
     for (let length = 0; length < whole.length; length++) {
       writeFileSync(path, whole.subarray(0, length));
-      await expect(collect(readFile(path)), `${length}`).rejects.toThrow(/^(?:the file was cut or changed|line \d+ is no)/);
+      await expect(collect(readFile(path)), `${length}`).rejects.toThrow(
+        /^(?:the file was cut or changed|line \d+ is no)/,
+      );
     }
   });
 });

@@ -244,6 +244,15 @@ test('an outage of the collector is logged once at its start and once at its end
   ]);
 });
 
+test('a collector that is down is logged with the reason', async () => {
+  vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
+  vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '1000');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { telemetry, lines } = await open({ url: 'http://127.0.0.1:1' });
+  follow(telemetry).end(HOW);
+  await eventually(() => expect(lines).toMatchObject([{ level: 'warn', fields: { reason: 'ECONNREFUSED' } }]));
+});
+
 test('dropped spans are logged once', async () => {
   vi.stubEnv('OTEL_BSP_MAX_QUEUE_SIZE', '4');
   vi.stubEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', '2');

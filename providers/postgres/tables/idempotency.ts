@@ -12,9 +12,9 @@ import {
   usedBy,
 } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { toIso, toTextArray } from '../values.ts';
-import type { Conditions } from './conditions.ts';
-import { storedBucket } from './conditions.ts';
+import { type Conditions, conditions } from '../sql/conditions.ts';
+import { type Part, part } from '../sql/parts.ts';
+import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
@@ -24,10 +24,10 @@ export function keyPeriod(): [after: string, until: string] {
 }
 
 /**
- * A key belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
+ * What stands for the user of a key. It belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
  * key is a transaction on two shards.
  */
-const keyBucket = (names: Names, key: IdempotencyKey): number => storedBucket(names, `${key.caller} ${stored(key)}`);
+const ownerOf = (key: IdempotencyKey): string => `${key.caller} ${stored(key)}`;
 
 /**
  * What the column `key` begins with: the kind of the key, or that its memories were erased. A key of a client holds no line feed, and one of
@@ -37,16 +37,16 @@ const PREFIX = { add: '', batch: 'batch\n', erased: 'erased\n' } as const;
 const stored = ({ kind, key }: Pick<IdempotencyKey, 'kind' | 'key'>): string => PREFIX[kind] + key;
 
 /**
- * Part of a `with`: claims the key for these memories. `claimed` has a row on success. If another gateway is claiming the key,
+ * Claims the key for these memories. It has a row on success. If another gateway is claiming the key,
  * this waits for its transaction, and claims the key if that fails. The columns of a single
- * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch. `afterRoom`: only if `room` has a row.
+ * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch. `free`: only if that has a row.
  */
 export function claimKey(
   names: Names,
   bind: Conditions['bind'],
-  claim: KeyClaim & { readonly afterRoom?: boolean },
+  { free, ...claim }: KeyClaim & { readonly free?: Part | undefined },
   memories: readonly Memory[],
-): string {
+): Part<'memory_id'> {
   const [after, until] = keyPeriod();
   const [{ id, created_at, embedding_model, status }] = memories as [Memory];
   const { caller, kind, fingerprint, before } = claim;
@@ -55,7 +55,7 @@ export function claimKey(
   const row = [
     caller,
     stored(claim),
-    keyBucket(names, claim),
+    names.placement.storedBucket(ownerOf(claim)),
     fingerprint,
     id,
     created_at,
@@ -65,13 +65,15 @@ export function claimKey(
     users,
   ];
   const unchanged = before ? ` or known.added = ${bind(JSON.stringify(before.added))}::jsonb` : '';
-  return `claimed as (
-    insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
-    ${claim.afterRoom ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from room` : `values (${row.map(bind).join(', ')})`}
-    on conflict (${names.distributed ? 'bucket, ' : ''}caller, key) do update set
+  return part(
+    'claimed',
+    'memory_id',
+  )`insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
+    ${free ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from ${free}` : `values (${row.map(bind).join(', ')})`}
+    on conflict (${names.placement.key('caller, key')}) do update set
       ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}, users = ${before ? 'known.users || ' : ''}excluded.users
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz${unchanged}
-    returning memory_id)`;
+    returning memory_id`;
 }
 
 /** The types of a row, which a `select` does not learn from the table. */
@@ -84,12 +86,15 @@ const USE = ['fingerprint', 'memory_id', 'created_at', 'embedding_model', 'statu
 export const createKeyUse =
   (names: Names, run: Run) =>
   async (key: IdempotencyKey, call: Call): Promise<KeyUse | undefined> => {
-    const values = [key.caller, stored(key), PREFIX.erased + keyed(names, stored(key))];
+    const where = conditions(names.placement.shardOf(ownerOf(key)));
+    where.and(where.inShard());
+    where.and(`caller = ${where.bind(key.caller)}`);
+    where.and(`key in (${where.bind(stored(key))}, ${where.bind(PREFIX.erased + keyed(names, stored(key)))})`);
     const rows = await run(
       'small',
       `select fingerprint, memory_id as id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status, added
-       from ${names.onceKeys} where caller = $1 and key in ($2, $3)${names.distributed ? ' and bucket = $4' : ''}`,
-      names.distributed ? [...values, keyBucket(names, key)] : values,
+       from ${names.onceKeys} where ${where}`,
+      where.values,
       call,
     );
     // Compared here: with these conditions the planner would read all keys of the period.
