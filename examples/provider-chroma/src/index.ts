@@ -7,7 +7,7 @@ import { optionsSchema } from './options.ts';
 
 /** A collection of Chroma: the gateway's own, or with `preset` one that a library fills, which is only read. */
 export default defineProvider({
-  specVersion: 1,
+  specVersion: 2,
   name: 'chroma',
   options: optionsSchema,
   async open(options, { embedder, max_record_bytes = MAX_RECORD_BYTES }) {
