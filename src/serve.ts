@@ -5,22 +5,14 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backgroundCall, type Log } from '#contract';
 import { openAuthenticator } from './auth/authenticator.ts';
-import {
-  rateLimitOptions,
-  telemetryOptions,
-  tokenOptions,
-  userLimitOptions,
-  webhookOptions,
-} from './config/config-options.ts';
+import { rateLimitOptions, telemetryOptions, tokenOptions, userLimitOptions } from './config/config-options.ts';
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { createHealth } from './core/health.ts';
 import { NO_TELEMETRY, type Telemetry } from './core/telemetry.ts';
 import { createUserLimits } from './core/user-limits.ts';
 import type { Store } from './core/with-embedder.ts';
-import { startRetention } from './features/retention/daily-runs.ts';
-import { openRetention } from './features/retention/retention.ts';
-import { openWebhooks } from './features/webhooks/webhooks.ts';
+import { metricsOf, openServices, startFeatures } from './features/index.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';
 import { cannotListen, listen } from './http/listen.ts';
@@ -64,17 +56,13 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     await openMetricsPort(config, { health, provider: name, scrape: telemetry.scrape, log }, parts);
     await requireFreePort(config);
     const stores = await openGate(config, telemetry, parts, log);
-    const { store: provider, gate, webhooks, retention, userLimits } = stores;
-    const sender = webhooks?.start(gate.feed);
-    if (sender) parts.add('webhooks', sender.close);
-    if (retention) parts.add('retention', startRetention({ retention, store: provider, log }).close);
-    const { followers } = gate.feed;
+    const { store: provider, gate, services, userLimits } = stores;
+    const running = { store: provider, feed: gate.feed, log };
+    for (const { name, close } of startFeatures(services, running)) parts.add(name, close);
     telemetry.watch({
       ...stores,
       provider,
-      followers,
-      deliveries: sender?.stats,
-      retention: retention?.stats,
+      features: metricsOf(services, running),
       rejections: userLimits?.rejections,
     });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
@@ -132,15 +120,12 @@ async function openGate(
   const rate_limit_per_minute = config.rate_limit.per_minute ?? null;
   const max_record_bytes = 2 * config.max_request_bytes;
   const { scrape } = telemetry;
-  const wanted = webhookOptions(config);
-  const webhooks = wanted && openWebhooks(wanted, store, log);
-  if (wanted && !webhooks) log.warn({}, NO_WEBHOOKS);
-  const retention = openRetention(config.retention, store, log);
+  const services = openServices(config, { store, log });
   const limits = userLimitOptions(config);
   const userLimits = limits && createUserLimits(limits);
-  const resources = { store, auditQueue, webhooks: webhooks?.manage, retention, userLimits, max_record_bytes, log };
+  const resources = { store, auditQueue, services, userLimits, max_record_bytes, log };
   const gate = createGate({ ...resources, rate_limit_per_minute, scrape });
-  return { ...stores, gate, webhooks, retention, userLimits, breakers: dependencies.states };
+  return { ...stores, gate, services, userLimits, breakers: dependencies.states };
 }
 
 /** Opens the configured store for a program without a server. Rejects with a message an operator can act on. */
@@ -165,9 +150,6 @@ const OPEN_WARNING = 'anybody who reaches this address can read and write: there
 const openError = (host: string) =>
   `OMP_HOST is ${host}, and no key exists: anybody who reaches this address could read and write. Create a key with "omp-gateway keys create NAME --grant '*:*'", set OMP_AUTH=required, or set OMP_AUTH=open if only you can reach it`;
 const NO_KEY = 'OMP_AUTH is "required" and no key exists; create one with "omp-gateway keys create"';
-
-const NO_WEBHOOKS =
-  'OMP_WEBHOOK_SECRET has no effect: this store keeps no webhooks; they need the tables of this gateway in Postgres, or the memory provider';
 
 /** Opens the port for metrics and probes, if one is configured. Rejects if the address cannot be bound. */
 async function openMetricsPort(config: Config, admin: AdminOptions, parts: OpenParts): Promise<void> {

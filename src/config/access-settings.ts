@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 import { configuredKeysSchema, grantSchema } from '../auth/configured-keys.ts';
 import { ALGORITHMS } from '../auth/credentials.ts';
+import { FEATURE_SETTINGS } from '../features/settings.ts';
 import { TOOL_NAMES } from '../mcp/names.ts';
 import { isAddressOrRange } from '../rate-limit/addresses.ts';
 import { httpUrl, settingFacts, text } from './facts.ts';
@@ -137,26 +138,6 @@ const compat = z.strictObject({
     }),
 });
 
-const webhooks = z.strictObject({
-  secret: z
-    .string()
-    .min(32)
-    .optional()
-    .register(settingFacts, {
-      env: 'OMP_WEBHOOK_SECRET',
-      description: 'What encrypts the secrets of webhooks, the same for all replicas; unset: no webhooks',
-      allowed: 'at least 32 random characters, as "openssl rand -base64 32" prints them',
-      secret: true,
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
-      example: '${WEBHOOK_SECRET}',
-      only: ['audit.record', 'all', 'writes'],
-    }),
-  private: z.enum(['on', 'off']).default('off').register(settingFacts, {
-    env: 'OMP_WEBHOOK_PRIVATE',
-    description: 'Whether webhooks may have private addresses, and http:// URLs',
-  }),
-});
-
 /** `*`, or what a browser sends as `Origin`. */
 const origin = z
   .string()
@@ -198,7 +179,7 @@ export const access = {
       example: ['10.0.0.0/8', '::1'],
     }),
   audit: audit.prefault({}),
-  webhooks: webhooks.prefault({}),
+  ...FEATURE_SETTINGS.Access,
   console: z.enum(['on', 'off']).default('on').register(settingFacts, {
     env: 'OMP_CONSOLE',
     description: 'Whether the console is served at /console/',

@@ -56,11 +56,6 @@ export function versionOptions({ versions: { keep, max, retention_days } }: Conf
   return { max, retention_days: retention_days === 0 ? null : retention_days };
 }
 
-/** What webhooks need; undefined: there are none. */
-export function webhookOptions({ webhooks: { secret, private: allowed } }: Config) {
-  return secret === undefined ? undefined : { secret, allow_private: allowed === 'on' };
-}
-
 export function telemetryOptions({ metrics, tracing: { url, ...rest } }: Config) {
   return { metrics: metrics.port !== undefined, tracing: url === undefined ? undefined : { url, ...rest } };
 }

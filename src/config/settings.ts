@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Options as MemoryOptions } from '../../providers/memory/memory-options.ts';
+import { FEATURE_SETTINGS } from '../features/settings.ts';
 import { scope } from '../verbs/fields.ts';
 import { access, limits } from './access-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
@@ -7,7 +8,6 @@ import { mapping } from './mapping-settings.ts';
 import { nearest } from './mistakes.ts';
 import { pinecone } from './pinecone-settings.ts';
 import { ingestion, postgres } from './postgres-settings.ts';
-import { retention } from './retention-settings.ts';
 
 /** Our own providers. The registry has one loader for each. */
 export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory'] as const;
@@ -83,25 +83,6 @@ const store = {
     description: 'Folder of the embedded Postgres, relative to the working directory',
   }),
 };
-
-const KEPT = ['versions.keep', 'on'] as const;
-
-const versions = z.strictObject({
-  keep: z.enum(['on', 'off']).default('on').register(settingFacts, {
-    env: 'OMP_VERSIONS',
-    description: 'Whether the versions that changes of memories replace are kept; off: none are kept or shown',
-  }),
-  max: z.int().min(1).max(10_000).default(100).register(settingFacts, {
-    env: 'OMP_VERSIONS_MAX',
-    description: 'Maximum versions of a memory before its current one; the oldest are deleted',
-    only: KEPT,
-  }),
-  retention_days: z.int().min(0).max(36_500).default(365).register(settingFacts, {
-    env: 'OMP_VERSIONS_DAYS',
-    description: 'Days to keep a version after it was replaced; 0: forever',
-    only: KEPT,
-  }),
-});
 
 /** Not checked here: `mounted-stores.ts` reads each store. */
 const stores = z
@@ -273,7 +254,7 @@ const tracing = z.strictObject({
 /** All settings by group, in the order of help, the tables and the example file. */
 export const GROUPS = {
   Server: server,
-  Stores: { ...store, versions: versions.prefault({}), retention, stores },
+  Stores: { ...store, ...FEATURE_SETTINGS.Stores, stores },
   Access: access,
   Limits: limits,
   'Search and embedding': { search: search.prefault({}), embedding: embedding.prefault({}), ingestion },
@@ -303,7 +284,14 @@ export const configSchema = z.strictObject({
 });
 
 /** What the gateway has once, however many stores there are. */
-const ofGateway = { ...server, ...access, ...limits, ...GROUPS['Metrics and traces'], retention, stores };
+const ofGateway = {
+  ...server,
+  ...access,
+  ...limits,
+  ...GROUPS['Metrics and traces'],
+  ...FEATURE_SETTINGS.ofGateway,
+  stores,
+};
 const mask = Object.fromEntries(Object.keys(ofGateway).map((key) => [key, true]));
 
 /** A mounted store: its mount, and every setting that is not the gateway's. */

@@ -12,11 +12,10 @@ import {
   type Within,
 } from '#contract';
 import { createKeyedMutex, globsOverlap, sizeWithin, withinMatcher } from '#toolbox';
-import type { Retention } from '../features/retention/retention.ts';
-import type { Webhooks } from '../features/webhooks/interface.ts';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Action, Principal } from './grants.ts';
+import { type ServiceKey, type Services, serviceIn } from './services.ts';
 import type { UserLimitRules } from './user-limits.ts';
 import type { Store } from './with-embedder.ts';
 import { untrustedDenied, withOrigin } from './with-origin.ts';
@@ -28,10 +27,8 @@ export interface Resources {
   readonly auditQueue: AuditQueue;
   readonly shares: ReadShares;
   readonly feed: ChangeFeed;
-  /** Undefined: the store has none, or they are off. */
-  readonly webhooks?: Webhooks | undefined;
-  /** Undefined: there are no rules. */
-  readonly retention?: Retention | undefined;
+  /** Of features. */
+  readonly services: Services;
   /** Undefined: none are configured. */
   readonly userLimits?: UserLimitRules | undefined;
   readonly log: Log;
@@ -67,8 +64,7 @@ export class Access implements Resources {
   readonly audited: AuditQueue['audited'];
   readonly shares: ReadShares;
   readonly feed: ChangeFeed;
-  readonly webhooks: Webhooks | undefined;
-  readonly retention: Retention | undefined;
+  readonly services: Services;
   readonly userLimits: UserLimitRules | undefined;
   readonly log: Log;
   readonly max_record_bytes: number;
@@ -82,7 +78,7 @@ export class Access implements Resources {
 
   /** `via`: the way in of the session. */
   constructor(principal: Principal, via: Way, resources: Resources) {
-    const { store, auditQueue, shares, feed, webhooks, retention, userLimits, log, max_record_bytes } = resources;
+    const { store, auditQueue, shares, feed, services, userLimits, log, max_record_bytes } = resources;
     this.principal = principal;
     this.#store = store;
     this.store = withOrigin(store, principal, { via }, userLimits);
@@ -90,8 +86,7 @@ export class Access implements Resources {
     this.audited = auditQueue.audited;
     this.shares = shares;
     this.feed = feed;
-    this.webhooks = webhooks;
-    this.retention = retention;
+    this.services = services;
     this.userLimits = userLimits;
     this.log = log;
     this.max_record_bytes = max_record_bytes;
@@ -100,6 +95,11 @@ export class Access implements Resources {
     this.readsAllItWrites = read === null || (write?.every((glob) => read.includes(glob)) ?? false);
     this.admitsRead = withinMatcher(read);
     this.admitsWrite = withinMatcher(write);
+  }
+
+  /** Undefined: the feature is off. */
+  service<Service>(key: ServiceKey<Service>): Service | undefined {
+    return serviceIn(this.services, key);
   }
 
   mayAccess(user: string): boolean {

@@ -4,6 +4,13 @@ import { backgroundCall, type Call } from '#contract';
 /** Deadline of the backend, in milliseconds: those who ask have short deadlines. */
 const WAIT_MS = 1_000;
 
+/** How long an answer for metrics is kept, in milliseconds: frequent scrapes must not load the backend. */
+const SCRAPED_MS = 5_000;
+
+/** A value of the backend for a metric. */
+export const scraped = <Answer>(current: () => ((call: Call) => Promise<Answer>) | undefined) =>
+  cachedAnswer('metrics', current, SCRAPED_MS);
+
 /**
  * Asks for something that many want to know, never twice at once. An answer is kept for `freshMs`. Undefined: it cannot be asked, failed,
  * or was too slow.

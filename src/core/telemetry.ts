@@ -68,6 +68,21 @@ export interface Telemetry {
   readonly call: Instrument;
 }
 
+/** A metric that is read at every scrape. Its name is in docs/metrics.md, and its labels are from closed sets. */
+export interface Metric {
+  readonly kind: 'counter' | 'gauge';
+  readonly name: string;
+  readonly help: string;
+  readonly labels?: readonly string[];
+  /** A value that is not available in time is absent. */
+  read(): readonly MetricValue[] | Promise<readonly MetricValue[]>;
+}
+
+interface MetricValue {
+  readonly value: number;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
 /** All metrics of this process as text, and their media type. */
 export type Scrape = () => Promise<{ readonly type: string; readonly text: string }>;
 

@@ -1,13 +1,14 @@
 import { Hono } from 'hono';
 import type { Call } from '#contract';
-import { changes } from '../verbs/changes.ts';
 import type { Gate } from '../verbs/gate.ts';
+import { VERB_TABLE } from '../verbs/index.ts';
 import type { Env } from './request.ts';
 import { inputReader } from './verb-routes.ts';
 
 /** Seconds between two heartbeats, so that proxies keep the connection. */
 const HEARTBEAT = 15;
 
+const { changes } = VERB_TABLE;
 type Answer = Awaited<ReturnType<typeof changes.run>>;
 
 /**

@@ -6,7 +6,6 @@ import { jsonBytes, mem0Prefix, mem0Scope } from '#toolbox';
 import { isStorable, parse, upToMany } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
-import type { WireVersion } from '../verbs/versions.ts';
 import { batchTooLarge, type WireMemory } from '../verbs/wire-memory.ts';
 import { toEnvelope } from './error-envelope.ts';
 import {
@@ -215,6 +214,8 @@ const answer = (c: Context<Env>, body: object): Response => c.json({ ...body, ..
 const MARKED = 'an untrusted key wrote this memory, which this interface cannot say; GET /memories/{id} shows it';
 
 /** Newest first. */
+type WireVersion = Awaited<ReturnType<typeof VERB_TABLE.versions.run>>['items'][number];
+
 async function allVersions(c: Context<Env>): Promise<WireVersion[]> {
   const found: WireVersion[] = [];
   let bytes = 0;

@@ -2,21 +2,17 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import {
   type Backlog,
   type Call,
-  DELIVERY_OUTCOMES,
   type Embedder,
   type EmbedderStats,
-  type Freeze,
   OmpError,
   type Provider,
   type ProviderStats,
   type UsageMeter,
 } from '#contract';
-import { cachedAnswer } from '../core/cached-answer.ts';
-import type { BreakerState, Telemetry } from '../core/telemetry.ts';
+import { scraped } from '../core/cached-answer.ts';
+import type { BreakerState, Metric, Telemetry } from '../core/telemetry.ts';
 import type { UserLimitRejections } from '../core/user-limits.ts';
 import type { MountedStore } from '../core/with-embedder.ts';
-import type { RetentionStats } from '../features/retention/retention.ts';
-import type { DeliveryStats } from '../features/webhooks/interface.ts';
 import { version } from '../package.ts';
 
 /** Gauges of the library with names of counters, which linters reject. Gauges by type show the same. */
@@ -25,18 +21,14 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 /** Every scrape reads these. */
 export interface MetricSources {
   /** The root store, or all stores as one, which has these of the root store. */
-  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog' | 'changesHeld' | 'freezing'>;
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
   /** Of the root store. */
   readonly embedder: Embedder | undefined;
   readonly mounted?: readonly Pick<MountedStore, 'name' | 'embedder' | 'current'>[];
   /** Circuit breakers by name of the dependency. */
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
-  /** Requests that wait for changes. */
-  readonly followers?: () => number;
-  /** Undefined: there are no webhooks. */
-  readonly deliveries?: (() => DeliveryStats) | undefined;
-  /** Undefined: there are no rules. */
-  readonly retention?: (() => RetentionStats) | undefined;
+  /** What features show. */
+  readonly features?: readonly Metric[];
   /** Undefined: users have no limits. */
   readonly rejections?: (() => UserLimitRejections) | undefined;
 }
@@ -192,7 +184,7 @@ const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
 function addSources(
   registry: Registry,
-  { provider, embedder, mounted = [], breakers, followers, deliveries, retention, rejections }: MetricSources,
+  { provider, embedder, mounted = [], breakers, features = [], rejections }: MetricSources,
 ): void {
   const registers = [registry];
   const others = mounted.length > 0;
@@ -204,10 +196,10 @@ function addSources(
   }
   if (others || provider.backlog) {
     addBacklogs(registry, [
-      { labels: {}, backlog: cachedAnswer('metrics', () => provider.backlog, FRESH_MS) },
+      { labels: {}, backlog: scraped(() => provider.backlog) },
       ...mounted.map(({ name, current }) => ({
         labels: { store: name },
-        backlog: cachedAnswer('metrics', () => current().backlog, FRESH_MS),
+        backlog: scraped(() => current().backlog),
       })),
     ]);
   }
@@ -217,30 +209,7 @@ function addSources(
   ];
   if (others || embedder?.stats) addEmbedders(registry, embedders);
   if (others || embedder?.usage) addUsage(registry, embedders);
-  if (provider.changesHeld)
-    addChangesHeld(
-      registry,
-      provider.name,
-      cachedAnswer('metrics', () => provider.changesHeld, FRESH_MS),
-    );
-  const { freezing } = provider;
-  if (freezing)
-    addFreeze(
-      registry,
-      cachedAnswer('metrics', () => freezing.current, FRESH_MS),
-    );
-  if (followers) {
-    new Gauge({
-      name: 'omp_changes_followers',
-      help: 'Requests that wait for changes.',
-      registers,
-      collect() {
-        this.set(followers());
-      },
-    });
-  }
-  if (deliveries) addDeliveries(registry, deliveries);
-  if (retention) addRetention(registry, retention);
+  for (const one of features) addMetric(registry, one);
   if (rejections) addRejections(registry, rejections);
   new Gauge({
     name: 'omp_circuit_breaker_state',
@@ -333,81 +302,25 @@ function addBacklogs(registry: Registry, sources: readonly BacklogSource[]): voi
   });
 }
 
-function addFreeze(registry: Registry, current: () => Promise<Freeze | undefined>): void {
-  new Gauge({
-    name: 'omp_store_frozen_seconds',
-    help: 'Seconds since the store was frozen, so that it takes no changes; 0: it is not frozen.',
-    registers: [registry],
+function addMetric(registry: Registry, { kind, name, help, labels = [], read }: Metric): void {
+  const options = { name, help, labelNames: [...labels], registers: [registry] };
+  if (kind === 'gauge') {
+    new Gauge({
+      ...options,
+      async collect() {
+        const values = await read();
+        this.reset();
+        for (const { labels = {}, value } of values) this.set(labels, value);
+      },
+    });
+    return;
+  }
+  new Counter({
+    ...options,
     async collect() {
-      const freeze = await current();
-      this.set(freeze ? Math.max(0, (Date.now() - Date.parse(freeze.since)) / 1_000) : 0);
-    },
-  });
-}
-
-function addChangesHeld(registry: Registry, provider: string, held: () => Promise<number | undefined>): void {
-  new Gauge({
-    name: 'omp_changes_held_seconds',
-    help: 'Age of the oldest open transaction that holds the feed of changes back; 0: none does.',
-    labelNames: ['provider'],
-    registers: [registry],
-    async collect() {
-      const seconds = await held();
+      const values = await read();
       this.reset();
-      if (seconds !== undefined) this.set({ provider }, seconds);
-    },
-  });
-}
-
-function addDeliveries(registry: Registry, stats: () => DeliveryStats): void {
-  const registers = [registry];
-  new Counter({
-    name: 'omp_webhook_deliveries_total',
-    help: 'Attempts to deliver changes to webhooks, by outcome.',
-    labelNames: ['outcome'],
-    registers,
-    collect() {
-      this.reset();
-      const { deliveries } = stats();
-      for (const outcome of DELIVERY_OUTCOMES) this.inc({ outcome }, deliveries[outcome] ?? 0);
-    },
-  });
-  new Gauge({
-    name: 'omp_webhook_lag_seconds',
-    help: 'Age of the oldest change that was not delivered to a webhook; 0: none.',
-    registers,
-    collect() {
-      this.set(stats().lag);
-    },
-  });
-}
-
-function addRetention(registry: Registry, stats: () => RetentionStats): void {
-  const registers = [registry];
-  new Counter({
-    name: 'omp_retention_deleted_total',
-    help: 'Memories that retention has deleted.',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(stats().deleted);
-    },
-  });
-  new Counter({
-    name: 'omp_retention_failed_total',
-    help: 'Deletes of retention that failed.',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(stats().failed);
-    },
-  });
-  new Gauge({
-    name: 'omp_retention_completed_timestamp_seconds',
-    help: 'When the last pass of retention over all memories was complete; 0: none was since the start.',
-    registers,
-    collect() {
-      this.set((stats().completed ?? 0) / 1_000);
+      for (const { labels = {}, value } of values) this.inc(labels, value);
     },
   });
 }
@@ -512,6 +425,3 @@ const USAGE = [
     'requests',
   ],
 ] as const;
-
-/** How long an answer is cached, in milliseconds: frequent scrapes must not load the backend. */
-const FRESH_MS = 5_000;

@@ -6,8 +6,11 @@ import { cachedAnswer } from '../core/cached-answer.ts';
 import { type ChangeFeed, openChangeFeed } from '../core/change-feed.ts';
 import { isAllowed, meetDemands } from '../core/demands.ts';
 import type { Principal } from '../core/grants.ts';
+import { NO_SERVICES, type Services } from '../core/services.ts';
 import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
+import type { Feature } from '../features/feature.ts';
+import { FEATURES } from '../features/index.ts';
 import { describe } from './capabilities.ts';
 import { parse, reportIgnored } from './fields.ts';
 import { VERB_TABLE } from './index.ts';
@@ -52,7 +55,9 @@ export interface Gate {
   readonly feed: Omit<ChangeFeed, 'changed'>;
 }
 
-export interface GateOptions extends Omit<Resources, 'shares' | 'feed'> {
+export interface GateOptions extends Omit<Resources, 'shares' | 'feed' | 'services'> {
+  /** Default: none. */
+  readonly services?: Services;
   /** Undefined: metrics are not collected. */
   readonly scrape?: Scrape | undefined;
   /** The rate limit of the gateway; null: none. */
@@ -62,12 +67,14 @@ export interface GateOptions extends Omit<Resources, 'shares' | 'feed'> {
 /** How long the answer about a freeze is kept, in milliseconds: anyone may ask. */
 const FRESH_MS = 1_000;
 
-export function createGate({ rate_limit_per_minute, ...options }: GateOptions): Gate {
-  // Without what manages and delivers webhooks, there are none.
-  const store = options.webhooks ? options.store : withoutWebhooks(options.store);
+export function createGate({ rate_limit_per_minute, services = NO_SERVICES, ...options }: GateOptions): Gate {
+  const store = FEATURES.reduce(
+    (all, { service }: Feature) => (service?.hides && !services.has(service.key) ? without(service.hides, all) : all),
+    options.store,
+  );
   const { mounts } = store;
   const feed = openChangeFeed(store, options.log);
-  const resources = { ...options, store, shares: createReadShares(1 + (mounts?.stores.length ?? 0)), feed };
+  const resources = { ...options, services, store, shares: createReadShares(1 + (mounts?.stores.length ?? 0)), feed };
   const description = describe(store, rate_limit_per_minute);
   const supportedVerbs = new Set<unknown>(Object.values<Verb>(VERB_TABLE).filter((verb) => isSupported(verb, store)));
   // The authenticator keeps a principal for as long as it is used.
@@ -108,14 +115,14 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
 }
 
 /** Keeps the getters of a store that is several. */
-const withoutWebhooks = (store: Store): Store =>
-  store.webhooks === undefined
+const without = (member: keyof Store, store: Store): Store =>
+  store[member] === undefined
     ? store
     : Object.defineProperties({} as Store, {
         ...Object.getOwnPropertyDescriptors(store),
-        webhooks: { value: undefined, enumerable: true },
+        [member]: { value: undefined, enumerable: true },
         ...(store.mounts && {
-          mounts: { value: { ...store.mounts, root: withoutWebhooks(store.mounts.root) }, enumerable: true },
+          mounts: { value: { ...store.mounts, root: without(member, store.mounts.root) }, enumerable: true },
         }),
       });
 
@@ -148,13 +155,14 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
       }
       const output = await work(NO_FACTS);
       if (verb.writes) access.feed.changed();
-      return whole(output, call);
+      return withLeftOut(output, call);
     },
   };
 }
 
 /** Says in the answer which stores it lacks (Decision 49). */
-const whole = <Output>(output: Output, { leftOut }: Call): Output => (leftOut ? { ...output, ...leftOut } : output);
+const withLeftOut = <Output>(output: Output, { leftOut }: Call): Output =>
+  leftOut ? { ...output, ...leftOut } : output;
 
 function unsupported(
   { name, tag, remedy, writes }: Pick<Verb, 'name' | 'tag' | 'remedy' | 'writes'>,

@@ -12,8 +12,10 @@ import { globsOf, type Key, reaches } from './rule.ts';
 
 const DEMANDING = Object.entries<Verb>(VERB_TABLE).filter(([, { demands }]) => demands !== undefined);
 
-const ADMIN = 'list_keys create_key revoke_key embedding_usage list_webhooks create_webhook delete_webhook';
-const ADMIN_TOO = 'test_webhook resume_webhook rotate_webhook';
+const MANAGING = [
+  ...['list_keys', 'create_key', 'revoke_key', 'embedding_usage', 'list_webhooks', 'create_webhook', 'delete_webhook'],
+  ...['test_webhook', 'resume_webhook', 'rotate_webhook'],
+];
 /** What the decisions ask of each verb, written from their text: a verb that forgets a demand is no verb of this list. */
 const DUE: Readonly<Record<string, Demands>> = {
   audit: { read: 'some', users: { in: 'user_id' } },
@@ -25,12 +27,7 @@ const DUE: Readonly<Record<string, Demands>> = {
   person_file: { read: 'all', users: { in: 'id' } },
   export: { read: 'all', users: { in: 'user_id' } },
   import: { write: 'all', users: 'all' },
-  ...Object.fromEntries(
-    [ADMIN, ADMIN_TOO]
-      .join(' ')
-      .split(' ')
-      .map((name) => [name, { admin: true }]),
-  ),
+  ...Object.fromEntries(MANAGING.map((name) => [name, { admin: true }])),
   ...Object.fromEntries(['get_freeze', 'freeze', 'unfreeze'].map((name) => [name, { admin: 'unless open' }])),
 };
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { KeyStore } from '#contract';
+import type { KeyStore, WebhookStore } from '#contract';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, newKey, storeKey } from '../../src/auth/credentials.ts';
@@ -44,7 +44,8 @@ async function openGateway(configured?: readonly string[], webhooks?: Webhooks) 
     keys: configured ? [{ name: 'configured', key: toHashedKey(fresh), grants: [...configured] }] : [],
     ...{ store: keys, jwt: undefined, required: false, log },
   });
-  const { gate, auditQueue } = gateOn(provider, log, { webhooks });
+  const store = { ...provider, ...(webhooks && { webhooks: webhooks as unknown as WebhookStore }) };
+  const { gate, auditQueue } = gateOn(store, log, { webhooks });
   // Its entries must not come into a later test.
   onTestFinished(auditQueue.close);
   const serve = (by: Authenticator) => {

@@ -19,7 +19,7 @@ describe.skipIf(!hasChromium)('the page of webhooks', () => {
   const openAll = async () => {
     const log = recordingLog();
     const provider = await openMemoryStore();
-    const webhooks = openWebhooks({ secret: SECRET, allow_private: true }, provider, log)?.manage;
+    const webhooks = openWebhooks({ secret: SECRET, allow_private: true }, provider, log);
     const authenticator = await openAuthenticator({
       keys: [
         { name: 'admin', key: toHashedKey(ADMIN), grants: ['admin:*'] },

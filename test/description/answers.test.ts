@@ -67,7 +67,7 @@ describe('every response is documented', () => {
   const openUnder = async (condition: Condition) => {
     const log = recordingLog();
     const store = alter(behind({ ...subject.provider, keys: oneKey(), embeddingUsage: USAGE }), condition);
-    const webhooks = openWebhooks({ secret: 'x'.repeat(32), allow_private: false }, store, log)?.manage;
+    const webhooks = openWebhooks({ secret: 'x'.repeat(32), allow_private: false }, store, log);
     const retention = createRetention([{ tag: 'old', days: 1 }]);
     const { gate, auditQueue } = gateOn(store, log, { webhooks, retention });
     const closed = condition === 'unauthorized' || condition === 'scope_denied';

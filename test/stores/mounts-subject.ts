@@ -34,7 +34,7 @@ export async function open(mounts: readonly Mount[] = [HANDBOOK, CRM], options: 
 }
 
 /** The store with some methods replaced. */
-export const bent =
+export const altered =
   (change: (store: Required<Store>) => Partial<Store>) =>
   (store: Store): Store => ({ ...store, ...change(store as Required<Store>) });
 /** Made once, because another store counts as another one that was opened. */
@@ -49,7 +49,7 @@ export const down = (name: string): Promise<never> =>
   Promise.reject(new OmpError('provider_error', 'it does not answer', { provider: name, down: true }));
 /** All its methods fail. */
 export const failing = once(
-  bent(({ name, ...store }) => ({
+  altered(({ name, ...store }) => ({
     ...Object.fromEntries(
       Object.entries(store)
         .filter(([member, value]) => typeof value === 'function' && member !== 'close')

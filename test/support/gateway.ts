@@ -12,9 +12,11 @@ import {
 import { openAuditQueue } from '../../src/core/audit-queue.ts';
 import { compose } from '../../src/core/compose.ts';
 import { ANONYMOUS, type Authenticator, OPEN, type Principal } from '../../src/core/grants.ts';
+import type { ServiceKey } from '../../src/core/services.ts';
 import { createUserLimits, type UserLimitOptions } from '../../src/core/user-limits.ts';
 import type { Store } from '../../src/core/with-embedder.ts';
-import { createRetention } from '../../src/features/retention/retention.ts';
+import { createRetention, RETENTION, type Retention } from '../../src/features/retention/retention.ts';
+import { WEBHOOKS, type Webhooks } from '../../src/features/webhooks/interface.ts';
 import { createApp } from '../../src/http/app.ts';
 import { createGate, type GateOptions } from '../../src/verbs/gate.ts';
 import { type Client, clientOf } from './client.ts';
@@ -84,17 +86,27 @@ export const RECORDED = { retention_days: null } as const;
 export const VERSIONED = { max: 100, retention_days: null } as const;
 
 /** Rules under test, about no memory of another test. */
-const RETENTION = [
+const RULES = [
   { tag: 'retention-keep', days: null },
   { scope: 'retention/*', days: 30 },
   { tag: 'retention-temp', days: 7, by: 'updated_at' },
 ] as const;
 
+interface GateFacts extends Partial<Omit<GateOptions, 'services'>> {
+  readonly webhooks?: Webhooks | undefined;
+  readonly retention?: Retention;
+}
+
 /** What the gateway puts between a composed provider and HTTP. */
-export function gateOn(store: Store, log: Log, options: Partial<GateOptions> = {}) {
+export function gateOn(store: Store, log: Log, { webhooks, retention, ...options }: GateFacts = {}) {
   const auditQueue = openAuditQueue({ audit: store.audit, record: 'all', log });
   const max_record_bytes = 2 * MAX_BODY_BYTES;
-  const gate = createGate({ store, auditQueue, log, max_record_bytes, rate_limit_per_minute: null, ...options });
+  const services = new Map<ServiceKey<unknown>, unknown>([
+    ...(webhooks ? [[WEBHOOKS, webhooks] as const] : []),
+    ...(retention ? [[RETENTION, retention] as const] : []),
+  ]);
+  const facts = { store, auditQueue, services, log, max_record_bytes, rate_limit_per_minute: null };
+  const gate = createGate({ ...facts, ...options });
   return { gate, auditQueue };
 }
 
@@ -131,7 +143,7 @@ export async function openGateway(
   });
   const composed = compose(opened, { embedder, log, ...(mounted?.name !== undefined && { name: mounted.name }) });
   const provider = (await mounted?.arrange(composed, embedder)) ?? composed;
-  const { gate, auditQueue } = gateOn(provider, log, { retention: createRetention(RETENTION) });
+  const { gate, auditQueue } = gateOn(provider, log, { retention: createRetention(RULES) });
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
   const as = (headers: Record<string, string>): Client => clientTo(app, headers);
   const client = as({});

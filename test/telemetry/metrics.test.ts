@@ -2,6 +2,9 @@ import { request } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Backlog, Call, GATEWAY, OmpError, type Provider, type ProviderStats } from '#contract';
 import type { BreakerState, Operation } from '../../src/core/telemetry.ts';
+import type { Store } from '../../src/core/with-embedder.ts';
+import { metricsOf } from '../../src/features/index.ts';
+import { createRetention, RETENTION } from '../../src/features/retention/retention.ts';
 import { openTelemetry } from '../../src/telemetry/telemetry.ts';
 import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -163,8 +166,12 @@ describe('gauges', () => {
       usage,
     };
     const breakers = () => new Map(Object.entries(states));
-    const retention = () => ({ deleted: 14, failed: 15, completed: 16_000 });
-    telemetry.watch({ provider: { ...subject.provider, ...changes }, embedder, breakers, retention });
+    const retention = { ...createRetention([]), stats: () => ({ deleted: 14, failed: 15, completed: 16_000 }) };
+    const services = new Map([[RETENTION, retention]]);
+    const store = { ...subject.provider, ...changes } as Store;
+    const feed = { follow: () => Promise.reject(new Error('not asked')), followers: () => 17 };
+    const features = metricsOf(services, { store, feed, log: recordingLog() });
+    telemetry.watch({ provider: store, embedder, breakers, features });
     return samples;
   };
   const STATS: ProviderStats = {
@@ -193,6 +200,8 @@ describe('gauges', () => {
     expect(shown('omp_retention_deleted_total')).toBe(14);
     expect(shown('omp_retention_failed_total')).toBe(15);
     expect(shown('omp_retention_completed_timestamp_seconds')).toBe(16);
+    expect(shown('omp_changes_followers')).toBe(17);
+    expect(shown('omp_store_frozen_seconds')).toBe(0);
     expect(shown('omp_build_info', { provider: 'memory', node: process.version })).toBe(1);
     for (const [dependency, current] of Object.entries(states)) {
       for (const state of ['closed', 'half-open', 'open']) {

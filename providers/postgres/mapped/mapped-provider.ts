@@ -101,7 +101,7 @@ function verbs(parts: VerbParts): Provider {
       consistency_tokens: false,
       etags: layout.writable && layout.versioned,
       mapped: true,
-      whole_export: layout.uniqueId,
+      complete_export: layout.uniqueId,
       explain: true,
     },
     get,

@@ -1,6 +1,7 @@
 import { type Call, type Log, type Memory, OmpError, type Ref } from '#contract';
 import { globMatcher } from '#toolbox';
 import { NO_TIME } from '../../core/cursor.ts';
+import type { ServiceKey } from '../../core/services.ts';
 import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
 import { partsIn } from '../../stores/mount-stores.ts';
 
@@ -86,6 +87,8 @@ export interface Retention {
   readonly stats: () => RetentionStats;
   complete(): void;
 }
+
+export const RETENTION: ServiceKey<Retention> = { name: 'retention' };
 
 interface PassRequest {
   /** The store as the caller changes it. */

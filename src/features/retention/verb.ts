@@ -7,7 +7,7 @@ import { partsIn } from '../../stores/mount-stores.ts';
 import { count, cursor, leftOut, next_cursor } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';
 import { memoryExample } from '../../verbs/wire-memory.ts';
-import { canRetain, PAGE, type RetentionPlace } from './retention.ts';
+import { canRetain, PAGE, RETENTION, type RetentionPlace } from './retention.ts';
 
 /*
  * Retention as a request: what the rules of the configuration delete now, or would (Decision 60).
@@ -44,7 +44,7 @@ export const retention = verb({
   demands: { read: 'all', delete: 'all', users: 'all', trusted: true },
   facts: () => NO_FACTS,
   async run({ dry_run, cursor }, access, call) {
-    const rules = access.retention?.rules ?? [];
+    const rules = access.service(RETENTION)?.rules ?? [];
     // The numbers of rules count for these rules only.
     const filters = { dry_run, rules };
     const from = RetentionCursor.read(cursor, filters);
@@ -125,7 +125,7 @@ async function retain(
   let looked = 0;
   let failed = 0;
   let next: RetentionPlace | undefined;
-  for await (const step of access.retention?.pass({ store, from, dry_run, check }, call) ?? []) {
+  for await (const step of access.service(RETENTION)?.pass({ store, from, dry_run, check }, call) ?? []) {
     looked += step.looked;
     failed += step.failures.length;
     ({ next } = step);

@@ -3,11 +3,11 @@ import { type Call, type Memory, OmpError, type Ref } from '#contract';
 import { recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../../core/access.ts';
 import { cursorKind, malformed, NO_TIME } from '../../core/cursor.ts';
+import { restoringPatch } from '../../core/restoring.ts';
 import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
 import { partsIn } from '../../stores/mount-stores.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';
-import { restoringPatch } from '../../verbs/versions.ts';
 import { MemoryFields, memoryExample, toWire, withoutUndefined } from '../../verbs/wire-memory.ts';
 import { isUndone, type Plan, planOf, type Undone, type Write, writeOf } from './plan.ts';
 
@@ -44,7 +44,7 @@ interface Item {
   readonly memory?: Memory;
 }
 
-const RollbackCursor = cursorKind<Place>('rollback', {
+const RollbackCursor = cursorKind<RollbackPlace>('rollback', {
   position: ({ at, created_at, id, start }) => ({ created_at, id: `${at}~${start}~${id}` }),
   place({ created_at, id: text }) {
     const [, at, start, id] = /^(\d{1,3})~(\d{1,14})~(.*)$/su.exec(text) ?? [];
@@ -129,7 +129,7 @@ const canTell = ({ store }: StorePart, { undone: { key } }: Work): boolean =>
   canRollBack(store) && (key === undefined || store.capabilities.stamped !== false);
 
 /** Where a walk is: after this memory of the store at this place; after all stores, in the audit log. */
-interface Place {
+interface RollbackPlace {
   readonly at: number;
   readonly created_at: string;
   /** Empty: at the beginning. */
@@ -138,7 +138,7 @@ interface Place {
   readonly start: number;
 }
 
-const beginning = (start: number, at = 0): Place => ({ at, created_at: NO_TIME, id: '', start });
+const beginning = (start: number, at = 0): RollbackPlace => ({ at, created_at: NO_TIME, id: '', start });
 
 interface Work {
   readonly user_id: string;
@@ -153,9 +153,9 @@ type Rollable = Access & { readonly store: Required<Pick<Store, 'delete'>> };
 async function rollBack(
   access: Rollable,
   work: Work,
-  from: Place,
+  from: RollbackPlace,
   call: Call,
-): Promise<SizedResult<{ items: Item[]; next: Place | undefined }>> {
+): Promise<SizedResult<{ items: Item[]; next: RollbackPlace | undefined }>> {
   const parts = partsIn(access.store);
   if (!parts.some((part) => canTell(part, work))) throw access.unsupported(NO_ORIGINS);
   const end = call.deadline === undefined ? Number.POSITIVE_INFINITY : (performance.now() + call.deadline) / 2;
@@ -194,7 +194,7 @@ interface Candidate {
 async function candidatesIn(
   part: StorePart,
   work: Work,
-  { created_at, id }: Place,
+  { created_at, id }: RollbackPlace,
   call: Call,
 ): Promise<readonly Candidate[]> {
   const { user_id, limit } = work;
@@ -290,7 +290,7 @@ async function historyOf(
 
 /** Without versions, who has added a memory is not known any more once somebody else has changed it. */
 function changedSince({ memory }: History, { versions }: StoreReads, undone: Undone): Plan | undefined {
-  const first = { version: 1, at: memory.created_at, origin: undefined, whole: true };
+  const first = { version: 1, at: memory.created_at, origin: undefined, writesAll: true };
   return !versions && isUndone(first, undone) ? { action: 'keep', reason: 'changed_since' } : undefined;
 }
 
@@ -319,9 +319,9 @@ const ENTRIES = 1_000;
 async function deletedIn(
   access: Access,
   { user_id, undone: { since, until, key } }: Work,
-  place: Place,
+  place: RollbackPlace,
   call: Call,
-): Promise<{ deleted: Item[]; next: Place | undefined }> {
+): Promise<{ deleted: Item[]; next: RollbackPlace | undefined }> {
   const { read } = access.auditQueue;
   if (!read) return { deleted: [], next: undefined };
   const seq = Number(place.id);

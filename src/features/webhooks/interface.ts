@@ -1,4 +1,5 @@
 import type { Call, Delivery, DeliveryOutcome, StoredWebhook } from '#contract';
+import type { ServiceKey } from '../../core/services.ts';
 
 /** A webhook without its secrets. */
 export type Webhook = Omit<StoredWebhook, 'secret' | 'previous_secret'>;
@@ -25,6 +26,8 @@ export interface Webhooks {
   /** Makes a new secret. The one before signs too, for 24 hours. */
   rotate(id: string, call: Call): Promise<WebhookWithSecret | undefined>;
 }
+
+export const WEBHOOKS: ServiceKey<Webhooks> = { name: 'webhooks' };
 
 /** Deliveries of this process, for the metrics. */
 export interface DeliveryStats {

@@ -6,7 +6,7 @@ import { NO_FACTS } from '../../core/audit-queue.ts';
 import { isStorable, LIMITS, optional, scopeGlob, strings, time, upTo, upToMany } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';
 import { memoryExample } from '../../verbs/wire-memory.ts';
-import type { Webhook, Webhooks, WebhookWithSecret } from './interface.ts';
+import { WEBHOOKS, type Webhook, type Webhooks, type WebhookWithSecret } from './interface.ts';
 
 /*
  * Webhooks (Decision 52), for callers with the grant `admin:*`. They belong to the gateway, and may deliver changes of all users.
@@ -19,7 +19,7 @@ const REMEDY =
 const ACTIONS = ['add', 'update', 'delete', 'erase', 'import'] as const;
 
 /** The gate hides the webhooks of the store from the verbs if it has not these. */
-const webhooksOf = (access: Access) => access.webhooks as Webhooks;
+const webhooksOf = (access: Access) => access.service(WEBHOOKS) as Webhooks;
 
 /** What the work answers about a webhook; throws `not_found` if there is none. */
 async function about<Result>(

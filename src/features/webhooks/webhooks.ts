@@ -9,7 +9,7 @@ import {
   type WebhookPatch,
 } from '#contract';
 import { type Courier, type CourierOptions, createCourier, deliver } from './delivery.ts';
-import type { Webhook, Webhooks } from './interface.ts';
+import type { DeliveryStats, Webhook, Webhooks } from './interface.ts';
 import { newSecret } from './secrets.ts';
 import { type Sender, type SenderOptions, startSender } from './sender.ts';
 
@@ -89,10 +89,18 @@ export function createWebhooks({ webhooks: store, changes, post, vault, changed 
 
 const withoutSecrets = ({ secret: _, previous_secret: __, ...webhook }: StoredWebhook): Webhook => webhook;
 
+export interface WebhookSettings {
+  readonly webhooks: { readonly secret?: string | undefined; readonly private: 'on' | 'off' };
+}
+
+/** The settings as a courier takes them; undefined: there are no webhooks. */
+export const courierOptions = ({ webhooks: { secret, private: allowed } }: WebhookSettings) =>
+  secret === undefined ? undefined : { secret, allow_private: allowed === 'on' };
+
 /** The webhooks of a gateway: what manages them, and what delivers. */
-export interface GatewayWebhooks {
-  readonly manage: Webhooks;
+export interface GatewayWebhooks extends Webhooks {
   start(feed: SenderOptions['feed']): Sender;
+  stats(): DeliveryStats;
 }
 
 /** Undefined: the store keeps no webhooks, or has no feed of changes. */
@@ -105,7 +113,8 @@ export function openWebhooks(
   const courier = createCourier(options);
   let sender: Sender | undefined;
   return {
-    manage: createWebhooks({ webhooks, changes, ...courier, changed: () => sender?.kick() }),
+    ...createWebhooks({ webhooks, changes, ...courier, changed: () => sender?.kick() }),
+    stats: () => sender?.stats() ?? { deliveries: {}, lag: 0 },
     start(feed) {
       sender = startSender({ store: webhooks, changes, feed, log, pause, ...courier });
       return sender;

@@ -33,8 +33,7 @@ export function openGateway(store: WritableStore, options: GatewayOptions = {}) 
   const settings = { secret: SECRET, allow_private: true, pause: () => 20, ...options };
   const webhooks = openWebhooks(settings, store, log);
   if (!webhooks) throw new Error('the store has no webhooks');
-  const { manage } = webhooks;
-  const { gate, auditQueue } = gateOn(store, log, { webhooks: manage });
+  const { gate, auditQueue } = gateOn(store, log, { webhooks });
   const { authenticator, admit } = knownCallers();
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
   const sender = webhooks.start(gate.feed);
@@ -47,11 +46,11 @@ export function openGateway(store: WritableStore, options: GatewayOptions = {}) 
   };
   onTestFinished(close);
   return {
-    ...{ app, sender, log, manage, close, flush: auditQueue.close },
+    ...{ app, sender, log, manage: webhooks, close, flush: auditQueue.close },
     /** A caller with these grants; by default everything. */
     as: (...grants: string[]) => clientTo(app, admit(grants.length > 0 ? { grants } : {})),
     create: (input: Partial<NewWebhook> & Pick<NewWebhook, 'url'>) =>
-      manage.create({ users: null, scope: null, actions: null, ...input }, call),
+      webhooks.create({ users: null, scope: null, actions: null, ...input }, call),
     find: async (id: string) => (await store.webhooks?.find(id, call)) as StoredWebhook,
   };
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { AUDIT_ACTIONS, type Call, type Change, type ChangeFilter, type ChangePart, type Memory } from '#contract';
 import { changeMatcher, recordBytes, shownScope } from '#toolbox';
-import type { Access } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import type { Store } from '../core/with-embedder.ts';
-import { scopeGlob, short, time, userId, wholeNumber } from './fields.ts';
-import { verb } from './verb.ts';
-import { MemoryFields, memoryExample, toWire } from './wire-memory.ts';
+import type { Access } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import type { Store } from '../../core/with-embedder.ts';
+import { scopeGlob, short, time, userId, wholeNumber } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { MemoryFields, memoryExample, toWire } from '../../verbs/wire-memory.ts';
 
 /** The longest wait of a request, in seconds. */
 const MAX_WAIT = 60;

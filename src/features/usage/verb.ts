@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { UsageRow } from '#contract';
 import { NOTHING_USED, sumOf } from '#toolbox';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import { cursorKind } from '../core/cursor.ts';
-import { cursor, next_cursor, short } from './fields.ts';
-import { verb } from './verb.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { cursorKind } from '../../core/cursor.ts';
+import { cursor, next_cursor, short } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
 
 /** Rows of a page. */
 const MAX_ROWS = 10_000;

@@ -8,15 +8,15 @@ import {
   type MemoryVersion,
   OmpError,
 } from '#contract';
-import { type Access, SMALL_BYTES } from '../core/access.ts';
-import type { StorePart, StoreReads } from '../core/with-embedder.ts';
-import { alone, partsIn } from '../stores/mount-stores.ts';
-import { inTime } from '../stores/optional.ts';
-import { entryToWire } from './audit.ts';
+import { type Access, SMALL_BYTES } from '../../core/access.ts';
+import type { StorePart, StoreReads } from '../../core/with-embedder.ts';
+import { alone, partsIn } from '../../stores/mount-stores.ts';
+import { inTime } from '../../stores/optional.ts';
+import { entryToWire } from '../../verbs/audit.ts';
+import { userId } from '../../verbs/fields.ts';
+import { type FileAnswer, verb } from '../../verbs/verb.ts';
+import { toWire } from '../../verbs/wire-memory.ts';
 import { requireExported } from './export.ts';
-import { userId } from './fields.ts';
-import { type FileAnswer, verb } from './verb.ts';
-import { toWire } from './wire-memory.ts';
 
 /*
  * The export of a user as a file that a person can read, with all that is stored besides memories (Decision 61).
@@ -90,7 +90,7 @@ function exportOf(
   user_id: string,
 ): ((after: string | undefined, call: Call) => Promise<ExportPart>) | undefined {
   const page = { limit: MEMORIES, max_bytes: SMALL_BYTES };
-  if (exportPart && !(capabilities.mapped && !capabilities.whole_export && list)) {
+  if (exportPart && !(capabilities.mapped && !capabilities.complete_export && list)) {
     const query = { user_id, vectors: false, versions: versions !== undefined, ...page };
     return (after, call) => exportPart({ ...query, after }, call);
   }

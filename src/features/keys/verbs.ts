@@ -1,14 +1,31 @@
 import { z } from 'zod';
 import { type Call, OmpError, type StoredKey } from '#contract';
-import { expirySchema, hasUse, keyGrantSchema, keyNameSchema, keyUserSchema, NO_USE } from '../auth/configured-keys.ts';
-import { newKey, storeKey } from '../auth/credentials.ts';
-import type { Access } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import { idCursor } from '../core/cursor.ts';
-import { callerOf } from '../core/demands.ts';
-import { cursor, isStorable, LIMITS, next_cursor, optional, strings, time, upToMany, wholeNumber } from './fields.ts';
-import { verb } from './verb.ts';
-import { memoryExample } from './wire-memory.ts';
+import {
+  expirySchema,
+  hasUse,
+  keyGrantSchema,
+  keyNameSchema,
+  keyUserSchema,
+  NO_USE,
+} from '../../auth/configured-keys.ts';
+import { newKey, storeKey } from '../../auth/credentials.ts';
+import type { Access } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { idCursor } from '../../core/cursor.ts';
+import { callerOf } from '../../core/demands.ts';
+import {
+  cursor,
+  isStorable,
+  LIMITS,
+  next_cursor,
+  optional,
+  strings,
+  time,
+  upToMany,
+  wholeNumber,
+} from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { memoryExample } from '../../verbs/wire-memory.ts';
 
 /*
  * API keys over HTTP (Decision 41). They belong to the gateway, not to a memory: users and scopes of the caller do not matter.

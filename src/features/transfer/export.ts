@@ -10,12 +10,12 @@ import {
   UNTRUSTED,
 } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
-import { type Access, MAX_ANSWER_BYTES } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import { idCursor } from '../core/cursor.ts';
-import type { Store } from '../core/with-embedder.ts';
-import { storedAmong } from '../core/with-origin.ts';
-import { memoryBodies } from './add.ts';
+import { type Access, MAX_ANSWER_BYTES } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { idCursor } from '../../core/cursor.ts';
+import type { Store } from '../../core/with-embedder.ts';
+import { storedAmong } from '../../core/with-origin.ts';
+import { memoryBodies } from '../../verbs/add.ts';
 import {
   cursor,
   dateTime,
@@ -31,9 +31,17 @@ import {
   userId,
   wholeNumber,
   wholeVersion,
-} from './fields.ts';
-import { verb } from './verb.ts';
-import { CreateBody, MemoryFields, memoryExample, readAll, readNewMemory, readStated, toWire } from './wire-memory.ts';
+} from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import {
+  CreateBody,
+  MemoryFields,
+  memoryExample,
+  readAll,
+  readNewMemory,
+  readStated,
+  toWire,
+} from '../../verbs/wire-memory.ts';
 
 /*
  * Memories with their ids and times, out of a store and into it (Decision 43).

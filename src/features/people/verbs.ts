@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Call, Holdings, LimitKind } from '#contract';
-import type { Access } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import { idCursor } from '../core/cursor.ts';
-import { isEmpty, READ_BACKS, type StoreErasure } from '../core/erasure.ts';
-import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
-import { verb } from './verb.ts';
-import { memoryExample, withoutUndefined } from './wire-memory.ts';
+import type { Access } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { idCursor } from '../../core/cursor.ts';
+import { isEmpty, READ_BACKS, type StoreErasure } from '../../core/erasure.ts';
+import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { memoryExample, withoutUndefined } from '../../verbs/wire-memory.ts';
 
 const last_write = time('Time of the last change of a memory that is still there.');
 
@@ -168,7 +168,7 @@ const WHY = {
 } as const;
 
 /** How many of the gateway's own lists name the user. Nobody but an admin changes them. */
-async function namedIn({ store: { keys }, webhooks }: Access, user_id: string, call: Call) {
+async function namedIn({ store: { keys, webhooks } }: Access, user_id: string, call: Call) {
   const naming = (all: readonly { readonly users: readonly string[] | null }[] = []) =>
     all.filter(({ users }) => users?.includes(user_id)).length;
   return { api_keys: naming(await keys?.list({}, call)), webhooks: naming(await webhooks?.list(call)) };

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { type Call, isReserved, type Memory, type MemoryPatch, type MemoryVersion, OmpError } from '#contract';
-import { effectivePatch } from '#toolbox';
-import { type Access, denied, pageOf, recordFacts, type Target } from '../core/access.ts';
-import type { AuditFacts } from '../core/audit-queue.ts';
-import { cursorKind, NO_TIME } from '../core/cursor.ts';
-import type { Store } from '../core/with-embedder.ts';
-import { changeChecked } from '../core/with-origin.ts';
+import { type Access, denied, pageOf, recordFacts, type Target } from '../../core/access.ts';
+import type { AuditFacts } from '../../core/audit-queue.ts';
+import { cursorKind, NO_TIME } from '../../core/cursor.ts';
+import { differenceOf, restoringPatch } from '../../core/restoring.ts';
+import type { Store } from '../../core/with-embedder.ts';
+import { changeChecked } from '../../core/with-origin.ts';
 import {
   cursor,
   LIMITS,
@@ -16,10 +16,10 @@ import {
   strings,
   versionNumber,
   wholeNumber,
-} from './fields.ts';
-import { CHANGE_HEADERS, changeTarget, factsOfId, readChangeTarget } from './get-list-update-delete.ts';
-import { verb } from './verb.ts';
-import { MemoryFields, memoryExample, memoryTarget, readTarget, toWire } from './wire-memory.ts';
+} from '../../verbs/fields.ts';
+import { CHANGE_HEADERS, changeTarget, factsOfId, readChangeTarget } from '../../verbs/get-list-update-delete.ts';
+import { verb } from '../../verbs/verb.ts';
+import { MemoryFields, memoryExample, memoryTarget, readTarget, toWire } from '../../verbs/wire-memory.ts';
 
 /*
  * Versions of memories, and undo (Decision 55). A caller sees a version if it may read the memory now, and the scope that it had then.
@@ -30,28 +30,11 @@ const REMEDY = 'it keeps no versions (OMP_VERSIONS)';
 
 type Versioned = Access & { readonly store: Required<Pick<Store, 'versions'>> };
 
-/** The fields that a restore brings back: those that a client may change. */
-const RESTORED = ['content', 'scope', 'tags', 'confidence', 'valid_to', 'supersedes'] as const;
-const COMPARED = [...RESTORED, 'source', 'valid_from'] as const;
-
 /** The fields that differ, and the `x-` keys. */
 function changedFields(memory: Memory, before: Memory): string[] {
-  const wanted = Object.fromEntries(COMPARED.map((field) => [field, memory[field]]));
-  const { extensions = {}, ...fields } = effectivePatch(before, { ...wanted, extensions: onto(before, memory) }) ?? {};
+  const { extensions = {}, ...fields } = differenceOf(before, memory) ?? {};
   return [...Object.keys(fields), ...Object.keys(extensions).filter((key) => !isReserved(key))];
 }
-
-/** The `x-` keys that turn those of a memory into those of another: null removes one. */
-const onto = (memory: Memory, wanted: Memory): Memory['extensions'] => ({
-  ...Object.fromEntries(Object.keys(memory.extensions).map((key) => [key, null])),
-  ...wanted.extensions,
-});
-
-/** What turns a memory into a version of it; undefined: nothing differs. */
-export const restoringPatch = (memory: Memory, wanted: Memory): MemoryPatch | undefined => {
-  const fields = Object.fromEntries(RESTORED.map((field) => [field, wanted[field]])) as MemoryPatch;
-  return effectivePatch(memory, { ...fields, extensions: onto(memory, wanted) });
-};
 
 const VersionFields = z
   .looseObject({
@@ -108,9 +91,6 @@ async function readVersions(
     return { ...sized, result: { current: found.current, items, more: sized.result.more } };
   });
 }
-
-/** A version in an answer. */
-export type WireVersion = ReturnType<typeof toShown>;
 
 const toShown = ({ memory, ...rest }: ShownVersion) => ({ ...rest, memory: toWire(memory) });
 

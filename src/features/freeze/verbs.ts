@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Call } from '#contract';
-import type { Access } from '../core/access.ts';
-import { NO_FACTS } from '../core/audit-queue.ts';
-import { time } from './fields.ts';
-import { verb } from './verb.ts';
-import { memoryExample } from './wire-memory.ts';
+import type { Access } from '../../core/access.ts';
+import { NO_FACTS } from '../../core/audit-queue.ts';
+import { time } from '../../verbs/fields.ts';
+import { verb } from '../../verbs/verb.ts';
+import { memoryExample } from '../../verbs/wire-memory.ts';
 
 /*
  * Freezing the store, so that it can be moved (Decision 53).

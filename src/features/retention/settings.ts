@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { scopeGlob, tag } from '../verbs/fields.ts';
-import { settingFacts } from './facts.ts';
+import { settingFacts } from '../../config/facts.ts';
+import { scopeGlob, tag } from '../../verbs/fields.ts';
 
 const DAYS = 'must be a whole number from 1 to 36500, or null to keep what matches';
 

@@ -1,0 +1,63 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import type { Feature } from '../../src/features/feature.ts';
+import { FEATURES, metricsOf, openServices, startFeatures } from '../../src/features/index.ts';
+import { RETENTION } from '../../src/features/retention/retention.ts';
+import { WEBHOOKS } from '../../src/features/webhooks/interface.ts';
+import { VERB_TABLE } from '../../src/verbs/index.ts';
+import { openMemory } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
+import { gateOn, recordingLog } from '../support/subject.ts';
+
+const open = async () => {
+  const store = storeOf(await openMemory());
+  const log = recordingLog();
+  const { gate } = gateOn(store, log);
+  return { store, log, feed: gate.feed };
+};
+const ON = {
+  webhooks: { secret: 'x'.repeat(32), private: 'off' },
+  retention: [{ days: 7 }],
+} as const;
+const OFF = { webhooks: { private: 'off' }, retention: [] } as const;
+
+it('every folder is a feature of the list, and its verbs are in the table of verbs', async () => {
+  const folders = readdirSync('src/features', { withFileTypes: true }).filter((one) => one.isDirectory());
+  const doors = await Promise.all(folders.map(({ name }) => import(`../../src/features/${name}/index.ts`)));
+  const features = doors.flatMap((door: Record<string, Feature>) => Object.values(door));
+  expect(new Set(features)).toEqual(new Set(FEATURES));
+  for (const { verbs } of features) expect(VERB_TABLE).toMatchObject(verbs);
+});
+
+it('opens the services that the settings ask for, and starts and closes their background work', async () => {
+  const running = await open();
+  expect(openServices(OFF, running).size).toBe(0);
+  const services = openServices(ON, running);
+  expect([...services.keys()]).toEqual([RETENTION, WEBHOOKS]);
+  const jobs = startFeatures(services, running);
+  expect(jobs.map(({ name }) => name)).toEqual(['retention', 'webhooks']);
+  await Promise.all(jobs.map(({ close }) => close()));
+  expect(startFeatures(openServices(OFF, running), running)).toEqual([]);
+});
+
+it('says in the log that the store lacks what a setting needs', async () => {
+  const { store, log } = await open();
+  expect(openServices({ ...OFF, webhooks: ON.webhooks }, { store: { ...store, webhooks: undefined }, log }).size).toBe(
+    0,
+  );
+  expect(log.lines).toEqual([expect.objectContaining({ message: expect.stringContaining('OMP_WEBHOOK_SECRET') })]);
+});
+
+it('[Decision 33] the metrics of features have distinct names, and are described in docs/metrics.md', async () => {
+  const running = await open();
+  const metrics = metricsOf(openServices(ON, running), running);
+  const names = metrics.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names).toEqual(expect.arrayContaining(['omp_changes_followers', 'omp_webhook_lag_seconds']));
+  const page = readFileSync('docs/metrics.md', 'utf8');
+  expect(names.filter((name) => !page.includes(`\`${name}`))).toEqual([]);
+  for (const { kind, name, read } of metrics) {
+    expect(name.endsWith('_total'), name).toBe(kind === 'counter');
+    expect(await read(), name).toEqual(expect.any(Array));
+  }
+});
