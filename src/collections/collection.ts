@@ -19,7 +19,7 @@ export type Fields = Readonly<Record<string, FieldValue>>;
 
 /** One record of a collection. */
 export interface Point {
-  /** A text of at most 300 characters, or with `traits.ids: 'uuid'` a UUID in lower case. */
+  /** A text of 1 to 512 characters, or with `traits.ids: 'uuid'` a UUID in lower case. */
   readonly id: string;
   /** Every point has every field of `FIELDS`. */
   readonly fields: Fields;
