@@ -23,8 +23,8 @@ export const TABLES: Readonly<Record<string, Readonly<Record<string, () => strin
   'README.md': { capabilities: () => capabilityTable(DECISIVE) },
   'docs/concepts.md': { capabilities: () => capabilityTable() },
   'docs/configuration.md': { settings: settingsTables },
-  'docs/security.md': { demands: demandTable },
-  'docs/protocol.md': { rules: ruleTables },
+  'docs/security/grants.md': { demands: demandTable },
+  'docs/protocol/rules.md': { rules: ruleTables },
   'docs/errors.md': {
     codes: codesTable,
     ...Object.fromEntries(ERROR_CODES.map((code) => [code, () => messagesOf(code)])),
@@ -103,7 +103,7 @@ function demandTable(): string {
 function ruleTables(): string {
   const tables = Object.entries(SECTIONS).map(([section, rows]) => {
     const rules = Object.entries(rows).map(([row, text]) => [code(clauseId(section, row)), text]);
-    return `### ${section}\n\n${table(['Id', 'Rule'], rules)}`;
+    return `## ${section}\n\n${table(['Id', 'Rule'], rules)}`;
   });
   return tables.join('\n\n');
 }

@@ -42,27 +42,33 @@ function linksOnSite(md) {
   });
 }
 
-/** The tables of the start page, one group each: `| Group | |`, then rows that begin with a link, or hold several. */
-function sidebar() {
-  return START.split(/\n\n/)
+/** The tables of a page, one group each: `| Group | |`, then rows that begin with a link, or hold several. */
+const groupsOf = (page) =>
+  page
+    .split(/\n\n/)
     .filter((block) => block.startsWith('| '))
     .map((table) => {
       const [head, , ...rows] = table.split('\n');
-      const items = rows.flatMap((row) => [
+      const links = rows.flatMap((row) => [
         ...row
           .split(' | ')
           .slice(0, /^\| \[/.test(row) ? 1 : 2)
           .join()
           .matchAll(/\[([^\]]+)\]\(([^)]+)\)/g),
       ]);
-      return {
-        text: head.split('|')[1].trim(),
-        items: items.map(([, text, path]) => ({
-          text,
-          link: `/${path.replace(/README\.md$/, '').replace(/\.md$/, '')}`,
-        })),
-      };
+      return { text: head.split('|')[1].trim(), links: links.map(([, text, path]) => ({ text, path })) };
     });
+
+/** The groups of the start page. A page that lists those of its folder by question has them below it. */
+const sidebar = () => groupsOf(START).map(({ text, links }) => ({ text, items: links.map(itemOf) }));
+
+function itemOf({ text, path }) {
+  const questions = groupsOf(readFileSync(join(DOCS, path), 'utf8')).find((group) => group.text === 'Question');
+  return {
+    text,
+    link: `/${path.replace(/README\.md$/, '').replace(/\.md$/, '')}`,
+    ...(questions && { collapsed: true, items: questions.links.map(itemOf) }),
+  };
 }
 
 export default {

@@ -9,7 +9,7 @@ import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STOR
 import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway backup --help` and `omp-gateway restore --help` print: at most 80 columns wide, ends with a newline. */
-export const BACKUP_USAGE = `Usage: omp-gateway backup FILE [options]
+const BACKUP_USAGE = `Usage: omp-gateway backup FILE [options]
        omp-gateway restore FILE [--without-users FILE] [options]
 
 Writes the embedded Postgres to a new file (a tar.gz of its data folder) with

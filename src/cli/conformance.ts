@@ -8,7 +8,7 @@ import { version } from '../package.ts';
 import { Mistake, report, runCommand, type Terminal, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway conformance --help` prints: at most 80 columns wide, ends with a newline. */
-export const CONFORMANCE_USAGE = `Usage: omp-gateway conformance --url URL [options]
+const CONFORMANCE_USAGE = `Usage: omp-gateway conformance --url URL [options]
 
 Checks any implementation of the Open Memory Protocol against the specification,
 clause by clause. What its /capabilities does not declare is skipped; what it

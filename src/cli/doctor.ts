@@ -20,7 +20,7 @@ import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './argumen
 import { printable, runCommand, type Style, type Terminal } from './terminal.ts';
 
 /** What `omp-gateway doctor --help` prints: at most 80 columns wide, ends with a newline. */
-export const DOCTOR_USAGE = `Usage: omp-gateway doctor [--json] [options]
+const DOCTOR_USAGE = `Usage: omp-gateway doctor [--json] [options]
 
 Checks everything the gateway needs: the configuration, the embedding service,
 the database with its privileges, extension, tables and indexes. Changes

@@ -21,7 +21,7 @@ import { Mistake, report, runCommand, type Terminal } from './terminal.ts';
 const NAMES = Object.keys(HOOK_CLIENTS);
 
 /** What `omp-gateway hooks --help` prints: at most 80 columns wide, ends with a newline. */
-export const HOOKS_USAGE = `Usage: omp-gateway hooks install CLIENT [options]
+const HOOKS_USAGE = `Usage: omp-gateway hooks install CLIENT [options]
        omp-gateway hooks uninstall CLIENT [--project] [--dry-run]
        omp-gateway hooks status [CLIENT] [--project]
        omp-gateway hooks run CLIENT EVENT [options]

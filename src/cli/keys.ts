@@ -19,7 +19,7 @@ import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from 
 import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway keys --help` prints: at most 80 columns wide, ends with a newline. */
-export const KEYS_USAGE = `Usage: omp-gateway keys create NAME --grant GRANT ... [options]
+const KEYS_USAGE = `Usage: omp-gateway keys create NAME --grant GRANT ... [options]
        omp-gateway keys list [--json] [options]
        omp-gateway keys revoke NAME|ID [options]
 

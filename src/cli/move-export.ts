@@ -1,75 +1,50 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
-import { FORMAT, type Header, type Line, openWriter, partOf, streamWriter } from '../move/export-file.ts';
+import { FORMAT, type Header, type Line, openWriter, partOf, writerTo } from '../move/export-file.ts';
 import { pagesOf, type Store } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
-import { fromOf, leftOutText, type Run, savedPlace, withVersions } from './move-run.ts';
+import { endedByReader, fromOf, leftOutText, type Run, savedPlace, standardOutput, withVersions } from './move-run.ts';
 import { memories } from './progress.ts';
-import { escapeControls } from './terminal.ts';
 
 export const Place = z.object({ user: z.int().nonnegative(), cursor: z.string().optional() });
 
 /** `omp-gateway export`. Returns the exit status. */
 export async function runExport(request: MoveRequest, run: Run): Promise<number> {
-  const [path = '-'] = request.names;
-  return path === '-' ? exportToStream(request, run) : exportToFile(path, request, run);
-}
-
-async function exportToFile(path: string, request: MoveRequest, run: Run): Promise<number> {
-  const { filters, values } = request;
-  if (existsSync(path) && !values.restart) throw new Error(`${path} exists; use --restart to replace it`);
+  const { filters, names, values } = request;
+  const [path = '-'] = names;
+  const isFile = path !== '-';
+  if (isFile && existsSync(path) && !values.restart) throw new Error(`${path} exists; use --restart to replace it`);
   const State = z.object({ place: Place, bytes: z.int().nonnegative(), left: z.int().default(0) });
-  const saved = savedPlace(`${path}.progress`, [fromOf(request), filters, ...withVersions(values)], State);
-  const state = values.restart ? undefined : await saved.read();
+  const question = [fromOf(request), filters, ...withVersions(values)];
+  const saved = isFile ? savedPlace(`${path}.progress`, question, State) : undefined;
+  const state = values.restart ? undefined : await saved?.read();
   const store = await run.open(fromOf(request), 'from');
-  const writer = await openWriter(path, headerOf(store, request), state?.bytes);
-  run.onStop(() => `${memories(writer.count)} of ${store.name} in ${partOf(path)}; the same command goes on there`);
+  const header = headerOf(store, request);
+  const writer = isFile ? await openWriter(path, header, state?.bytes) : writerTo(standardOutput(), header);
+  const place = isFile ? `${partOf(path)}; the same command goes on there` : `${writer.name}, which is cut`;
+  run.onStop(() => `${memories(writer.count)} of ${store.name} in ${place}`);
   let left = state?.left ?? 0;
   try {
     for await (const { memories: page, next } of pagesOf(store, filters, state?.place)) {
       run.signal.throwIfAborted();
       const bytes = await writer.write(page as readonly object[] as readonly Line[]);
       left += leftOut(page);
-      if (next) await saved.write({ place: next, bytes, left });
+      if (next) await saved?.write({ place: next, bytes, left });
       run.progress({ done: writer.count });
     }
     const count = await writer.finish();
-    await saved.remove();
+    await saved?.remove();
     run.end();
-    if (values.json)
+    if (values.json && isFile)
       run.terminal.stdout.write(`${JSON.stringify({ memories: count, versions_left_out: left, file: path })}\n`);
-    else run.say(`Done: ${memories(count)} of ${store.name} in ${path}.`);
+    else run.say(`Done: ${memories(count)} of ${store.name} in ${writer.name}.`);
     if (left > 0) run.say(leftOutText(left));
-    return 0;
-  } finally {
-    await writer.close();
-  }
-}
-
-async function exportToStream(request: MoveRequest, run: Run): Promise<number> {
-  const store = await run.open(fromOf(request), 'from');
-  // It waits until the reader has taken a page.
-  const writer = streamWriter(process.stdout, headerOf(store, request), escapeControls);
-  run.onStop(() => `${memories(writer.count)} of ${store.name} in standard output, which is cut`);
-  let left = 0;
-  try {
-    for await (const { memories: page } of pagesOf(store, request.filters)) {
-      run.signal.throwIfAborted();
-      await writer.write(page as readonly object[] as readonly Line[]);
-      left += leftOut(page);
-      run.progress({ done: writer.count });
-    }
-    const count = await writer.finish();
-    run.end();
-    if (left > 0) run.say(leftOutText(left));
-    run.say(`Done: ${memories(count)} of ${store.name} in standard output.`);
     return 0;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
-    // The reader of the pipe has ended, such as `head`.
-    run.end();
-    return 1;
+    return endedByReader(error, run);
+  } finally {
+    await writer.close();
   }
 }
 

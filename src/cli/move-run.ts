@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import type { z } from 'zod';
 import type { Counts } from '../move/copy.ts';
-import { type Header, replaceFile } from '../move/export-file.ts';
+import { type Header, type Output, replaceFile, streamOutput } from '../move/export-file.ts';
 import { parseJson } from '../move/json.ts';
 import type { Store } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { memories, number, type Progress } from './progress.ts';
-import { printable, report, type Terminal } from './terminal.ts';
+import { escapeControls, printable, report, type Terminal } from './terminal.ts';
 
 /** What `export`, `import`, `migrate` and `verify` run with. */
 export interface Run {
@@ -47,6 +47,15 @@ export async function* inPages<Item>(items: AsyncIterable<Item>, size: number): 
     page = [];
   }
   if (page.length > 0) yield page;
+}
+
+export const standardOutput = (): Output => streamOutput('standard output', process.stdout, escapeControls);
+
+/** The exit status of a command whose output has lost its reader, such as `head`; throws every other error. */
+export function endedByReader(error: unknown, run: Run): number {
+  if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+  run.end();
+  return 1;
 }
 
 export function requireImport({ name, capabilities }: Store): void {

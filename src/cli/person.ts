@@ -1,20 +1,11 @@
 import { existsSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import type { ErasureReceipt, PersonLine } from '../../clients/typescript/src/index.ts';
-import { createPrivate, partOf } from '../move/export-file.ts';
+import { asLines, fileOutput, partOf } from '../move/export-file.ts';
 import type { MoveRequest } from './move-arguments.ts';
-import { fromOf, inPages, PAGE, type Run } from './move-run.ts';
+import { endedByReader, fromOf, inPages, PAGE, type Run, standardOutput } from './move-run.ts';
 import { memories, number } from './progress.ts';
-import { escapeControls, Mistake, printable } from './terminal.ts';
-
-/** Where the lines go. */
-interface Output {
-  readonly name: string;
-  write(text: string): Promise<unknown>;
-  finish(): Promise<unknown>;
-  /** Leaves nothing of an unfinished file. */
-  close(): Promise<unknown>;
-}
+import { Mistake, printable } from './terminal.ts';
 
 /** `omp-gateway person`. Returns the exit status: 1 also if the file lacks something, or something of the user may be left. */
 export async function runPerson(request: MoveRequest, run: Run): Promise<number> {
@@ -34,13 +25,13 @@ async function exportPerson(user: string, request: MoveRequest, run: Run): Promi
   if (!store.capabilities.features.person_file) {
     throw new Error(`${store.name} cannot read all of a user (features.person_file is not true)`);
   }
-  const output = path === undefined ? streamOutput() : await fileOutput(path);
+  const output = path === undefined ? standardOutput() : await fileOutput(path);
   run.onStop(() => (path === undefined ? 'standard output is cut' : `${path} is not written`));
   let done = 0;
   let last: PersonLine | undefined;
   try {
     for await (const lines of inPages(store.client.users.file(user, { signal: run.signal }), PAGE)) {
-      await output.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      await output.write(asLines(lines));
       for (const line of lines) {
         if (line.type === 'memory') done++;
         if (line.type === 'missing') run.say(`missing: ${printable(line.what)}: ${printable(line.why)}`);
@@ -50,12 +41,11 @@ async function exportPerson(user: string, request: MoveRequest, run: Run): Promi
     }
     await output.finish();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
-    // The reader of the pipe has ended, such as `head`.
-    run.end();
-    return 1;
+    return endedByReader(error, run);
   } finally {
     await output.close();
+    // Nothing of an unfinished file is left.
+    if (path !== undefined) await rm(partOf(path), { force: true });
   }
   run.end();
   // Without it the client has thrown.
@@ -99,36 +89,4 @@ function receiptText({ user_id, at, complete, stores, kept }: ErasureReceipt): s
     ? `Done: nothing else of ${user_id} is left, read back at ${at}.`
     : `Not all: something of ${user_id} may be left; the same command goes on.`;
   return [...lines, ...why, end].map((line) => `${printable(line)}\n`).join('');
-}
-
-async function fileOutput(path: string): Promise<Output> {
-  const part = partOf(path);
-  const file = await createPrivate(part);
-  return {
-    name: path,
-    write: (text) => file.writeFile(text),
-    async finish() {
-      await file.datasync();
-      await rename(part, path);
-    },
-    async close() {
-      await file.close();
-      await rm(part, { force: true });
-    },
-  };
-}
-
-/** Waits until the reader has taken what was written. */
-function streamOutput(): Output {
-  // The callback of the write has it too.
-  process.stdout.on('error', () => {});
-  return {
-    name: 'standard output',
-    write: (text) =>
-      new Promise<void>((resolve, reject) =>
-        process.stdout.write(escapeControls(text), (error) => (error ? reject(error) : resolve())),
-      ),
-    finish: async () => {},
-    close: async () => {},
-  };
 }

@@ -10,7 +10,7 @@ import { memories, number, ofTotal, showProgress } from './progress.ts';
 import { Mistake, runCommand, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway reembed --help` prints: at most 80 columns wide, ends with a newline. */
-export const REEMBED_USAGE = `Usage: omp-gateway reembed [options]
+const REEMBED_USAGE = `Usage: omp-gateway reembed [options]
 
 Embeds every stored memory with the configured embedder, next to the vectors in
 use, and then switches to the new ones. Gateways may keep serving with the old

@@ -11,7 +11,7 @@ import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from 
 import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway webhooks --help` prints: at most 80 columns wide, ends with a newline. */
-export const WEBHOOKS_USAGE = `Usage: omp-gateway webhooks create URL [options]
+const WEBHOOKS_USAGE = `Usage: omp-gateway webhooks create URL [options]
        omp-gateway webhooks list [--json] [options]
        omp-gateway webhooks test|rotate|delete ID [options]
        omp-gateway webhooks resume ID [--from-now] [options]

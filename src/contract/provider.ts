@@ -298,15 +298,6 @@ export interface Provider {
   close(): Promise<void>;
 }
 
-/**
- * The provider with some members replaced. `Unchanged` names the others: a wrapper does not compile until it decides on a new
- * member.
- */
-export const withChanges = <Unchanged extends keyof Provider>(
-  inner: Provider,
-  changes: { [Member in Exclude<keyof Required<Provider>, Unchanged>]: Provider[Member] },
-): Provider => ({ ...inner, ...changes });
-
 export interface RankingOptions {
   readonly mode: 'hybrid' | 'vector' | 'keyword';
   /** Weight of the keyword part in hybrid mode, 0 to 1. */

@@ -23,21 +23,20 @@ export interface Header {
 /** A memory as on the wire. */
 export type Line = Readonly<Record<string, unknown>>;
 
-/** The file is damaged or is none of ours. The message says what to do. */
-export class FileError extends Error {}
-
-/** Writes a header, one memory a line, and a last line with their number and the SHA-256 of all lines before it. */
-export interface Writer {
-  readonly count: number;
+/** Where lines of JSON go. */
+export interface Output {
+  readonly name: string;
+  /** How a text is written, without a change of what it means as JSON. */
+  readonly escaped: (text: string) => string;
   /** Resolves to the bytes of the unfinished file, which are on the disk by then. */
-  write(memories: readonly Line[]): Promise<number>;
-  /** Gives the file its name. Resolves to the number of memories. */
-  finish(): Promise<number>;
+  write(text: string): Promise<number>;
+  /** Gives the file its name. */
+  finish(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** A new file that only its user may read. Removes an older one of this name. */
-export async function createPrivate(path: string): Promise<FileHandle> {
+async function createPrivate(path: string): Promise<FileHandle> {
   // Its mode would stay.
   await rm(path, { force: true });
   return open(path, 'wx', 0o600);
@@ -46,94 +45,105 @@ export async function createPrivate(path: string): Promise<FileHandle> {
 export const partOf = (path: string): string => `${path}.part`;
 
 /**
- * Writes `path`, under another name until it is whole; a name that ends in `.gz` is compressed. `bytes`: goes on with an
- * unfinished file after so many bytes, and leaves `header` out.
+ * Writes `path`, under another name until it is finished; a name that ends in `.gz` is compressed. `bytes`: goes on with an unfinished
+ * file after so many bytes.
  */
-export async function openWriter(path: string, header: Header, bytes?: number): Promise<Writer> {
+export async function fileOutput(path: string, bytes?: number): Promise<Output> {
   const part = partOf(path);
-  const state = { hash: createHash('sha256'), count: 0, bytes: bytes ?? 0 };
   const file = bytes === undefined ? await createPrivate(part) : await open(part, 'r+');
-  if (bytes !== undefined) {
-    await file.truncate(bytes);
-    let lines = 0;
-    for await (const line of linesOf(part, path.endsWith('.gz'))) {
-      state.hash.update(line);
-      lines++;
-    }
-    state.count = lines - 1;
-  }
-  const put = async (lines: readonly unknown[]) => {
-    const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-    state.hash.update(text);
-    // Each piece is a whole member, so that an unfinished file can be continued.
-    const piece = path.endsWith('.gz') ? gzipSync(text) : text;
-    await writeAll(file, piece, state.bytes);
-    await file.datasync();
-    state.bytes += piece.length;
-  };
-  if (bytes === undefined) await put([header]);
+  if (bytes !== undefined) await file.truncate(bytes);
+  let written = bytes ?? 0;
   return {
-    get count() {
-      return state.count;
+    name: path,
+    escaped: (text) => text,
+    async write(text) {
+      // Each piece is a whole member, so that an unfinished file can be continued.
+      const piece = path.endsWith('.gz') ? gzipSync(text) : Buffer.from(text);
+      for (let done = 0; done < piece.length; ) {
+        done += (await file.write(piece, done, piece.length - done, written + done)).bytesWritten;
+      }
+      await file.datasync();
+      written += piece.length;
+      return written;
     },
-    async write(memories) {
-      await put(memories);
-      state.count += memories.length;
-      return state.bytes;
-    },
-    async finish() {
-      await put([{ count: state.count, sha256: state.hash.copy().digest('hex') }]);
-      await rename(part, path);
-      return state.count;
-    },
+    finish: () => rename(part, path),
     close: () => file.close(),
   };
 }
 
-async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
-  }
-}
-
-/**
- * The same to an output that cannot be continued, such as a pipe. `escaped` may change how a line is written, not what it means as
- * JSON.
- */
-export function streamWriter(output: Writable, header: Header, escaped: (text: string) => string): Writer {
-  const hash = createHash('sha256');
-  let count = 0;
+/** An output that cannot be continued, such as a pipe. Waits until its reader has taken what was written. */
+export function streamOutput(name: string, output: Writable, escaped: Output['escaped']): Output {
   // The callback of the write has it too.
   output.on('error', () => {});
-  const put = (lines: readonly unknown[]) =>
-    new Promise<void>((resolve, reject) => {
-      const text = escaped(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-      hash.update(text);
-      output.write(text, (error) => (error ? reject(error) : resolve()));
-    });
-  let begun: Promise<void> | undefined;
   return {
-    get count() {
-      return count;
-    },
-    async write(memories) {
-      begun ??= put([header]);
-      await begun;
-      await put(memories);
-      count += memories.length;
-      return 0;
-    },
-    async finish() {
-      await this.write([]);
-      await put([{ count, sha256: hash.copy().digest('hex') }]);
-      return count;
-    },
+    name,
+    escaped,
+    write: (text) =>
+      new Promise((resolve, reject) => output.write(escaped(text), (error) => (error ? reject(error) : resolve(0)))),
+    finish: async () => {},
     close: async () => {},
   };
 }
 
+export const asLines = (values: readonly object[]): string =>
+  values.map((value) => `${JSON.stringify(value)}\n`).join('');
+
+/** Writes a header, one memory a line, and a last line with their number and the SHA-256 of all lines before it. */
+export interface Writer extends Pick<Output, 'name' | 'close'> {
+  readonly count: number;
+  /** As `Output.write`. */
+  write(memories: readonly Line[]): Promise<number>;
+  /** Gives the file its name. Resolves to the number of memories. */
+  finish(): Promise<number>;
+}
+
+/** As `fileOutput`. What goes on with an unfinished file leaves `header` out. */
+export async function openWriter(path: string, header: Header, bytes?: number): Promise<Writer> {
+  const output = await fileOutput(path, bytes);
+  if (bytes === undefined) return writerTo(output, header);
+  const hash = createHash('sha256');
+  let lines = 0;
+  for await (const line of linesOf(partOf(path), path.endsWith('.gz'))) {
+    hash.update(line);
+    lines++;
+  }
+  return writerTo(output, undefined, { hash, count: lines - 1 });
+}
+
+export function writerTo(
+  output: Output,
+  header: Header | undefined,
+  { hash, count } = { hash: createHash('sha256'), count: 0 },
+): Writer {
+  let first = header === undefined ? '' : asLines([header]);
+  const put = (lines: readonly object[]) => {
+    const text = first + asLines(lines);
+    first = '';
+    hash.update(output.escaped(text));
+    return output.write(text);
+  };
+  return {
+    name: output.name,
+    close: output.close,
+    get count() {
+      return count;
+    },
+    async write(memories) {
+      const bytes = await put(memories);
+      count += memories.length;
+      return bytes;
+    },
+    async finish() {
+      if (first !== '') await put([]);
+      await put([{ count, sha256: hash.copy().digest('hex') }]);
+      await output.finish();
+      return count;
+    },
+  };
+}
+
 /**
- * The memories, after `onHeader` was called. Throws a `FileError` at the end if the file was cut or changed: a caller that must
+ * The memories, after `onHeader` was called. Throws at the end if the file was cut or changed: a caller that must
  * not act on half a file reads it twice. `path` says whether `input` is compressed.
  */
 export async function* readFile(
@@ -155,7 +165,7 @@ export async function* readFile(
   }
   const last = previous && previous.at(-1) === 10 ? parsed(previous, count + 2) : undefined;
   if (last?.count !== count || last.sha256 !== hash.digest('hex')) {
-    throw new FileError('the file was cut or changed: its last line does not match; export it again');
+    throw new Error('the file was cut or changed: its last line does not match; export it again');
   }
 }
 
@@ -179,11 +189,11 @@ async function* linesOf(from: string | Readable, compressed: boolean): AsyncGene
       }
       parts.push(chunk.subarray(start));
       bytes += chunk.length - start;
-      if (bytes > MAX_BYTES) throw new FileError(`line ${number} ${TOO_LONG}`);
+      if (bytes > MAX_BYTES) throw new Error(`line ${number} ${TOO_LONG}`);
     }
   } catch (error) {
     if (!String((error as NodeJS.ErrnoException).code).startsWith('Z_')) throw error;
-    throw new FileError('the file was cut or changed: it cannot be decompressed; export it again', { cause: error });
+    throw new Error('the file was cut or changed: it cannot be decompressed; export it again', { cause: error });
   }
   if (bytes > 0) yield Buffer.concat(parts);
 }
@@ -191,7 +201,7 @@ async function* linesOf(from: string | Readable, compressed: boolean): AsyncGene
 function headerOf(line: Buffer): Header {
   const header = parsed(line, 1);
   if (header.omp_export === FORMAT) return header as unknown as Header;
-  throw new FileError(`line 1 is no header of an export in format ${FORMAT}`);
+  throw new Error(`line 1 is no header of an export in format ${FORMAT}`);
 }
 
 function parsed(line: Buffer, number: number): Line {
@@ -199,9 +209,9 @@ function parsed(line: Buffer, number: number): Line {
     const value = parseJson(line);
     if (value && typeof value === 'object' && !Array.isArray(value)) return value as Line;
   } catch (error) {
-    if (error instanceof RangeError) throw new FileError(`line ${number} ${error.message}`);
+    if (error instanceof RangeError) throw new Error(`line ${number} ${error.message}`);
   }
-  throw new FileError(`line ${number} is not a JSON object`);
+  throw new Error(`line ${number} is not a JSON object`);
 }
 
 /** Replaces a small file as a whole. `indent`: for people. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import {
   type AuditQuery,
   type Call,
-  type ExportedMemory,
+  type ExportPart,
   type ListQuery,
   type Memory,
   type MemoryVersion,
@@ -13,12 +13,13 @@ import type { StorePart, StoreReads } from '../core/with-embedder.ts';
 import { alone, partsIn } from '../stores/mount-stores.ts';
 import { inTime } from '../stores/optional.ts';
 import { entryToWire } from './audit.ts';
+import { requireExported } from './export.ts';
 import { userId } from './fields.ts';
 import { type FileAnswer, verb } from './verb.ts';
 import { toWire } from './wire-memory.ts';
 
 /*
- * All that is stored of a user, as a file that a person can read (Decision 61).
+ * The export of a user as a file that a person can read, with all that is stored besides memories (Decision 61).
  */
 
 /** The version of the lines. */
@@ -80,21 +81,44 @@ function canRead({ export: exportPart, list }: Pick<StoreReads, 'export' | 'list
   return exportPart !== undefined || list !== undefined;
 }
 
+/**
+ * Reads a page of a user's memories, after the one before. The export of a mapped store may lack memories that its list has: of several with
+ * one key, and what was added a moment ago. Where it does not, it is the one that goes on from page to page without a sort.
+ */
+function exportOf(
+  { capabilities, list, versions, export: exportPart }: StoreReads,
+  user_id: string,
+): ((after: string | undefined, call: Call) => Promise<ExportPart>) | undefined {
+  const page = { limit: MEMORIES, max_bytes: SMALL_BYTES };
+  if (exportPart && !(capabilities.mapped && !capabilities.whole_export && list)) {
+    const query = { user_id, vectors: false, versions: versions !== undefined, ...page };
+    return (after, call) => exportPart({ ...query, after }, call);
+  }
+  let last: ListQuery['after'];
+  return (
+    list &&
+    (async (_, call) => {
+      const memories = await list({ user_id, tags: [], within: null, ...page, after: last }, call);
+      last = memories.at(-1);
+      return { items: memories.map((memory) => ({ memory, vector: null })), next: last?.id };
+    })
+  );
+}
+
 const NO_VERSIONS = 'it keeps none (OMP_VERSIONS); those of a time when it kept them are not read';
 const NO_AUDIT = 'auditing is off (OMP_AUDIT); entries of a time when it was on are not read';
 
 /** What a person reads first comes first. What is not set is left out. */
-function lineOf(
-  type: 'memory' | 'version',
-  memory: Memory,
-  { version, store }: { readonly version: number | undefined; readonly store: string },
-): Line {
+function lineOf(type: 'memory' | 'version', memory: Memory, { name }: StorePart, version: number | undefined): Line {
   const { id, user_id: _, embedding_model, status, ...rest } = toWire(memory);
   const isSet = ([name, value]: [string, unknown]) =>
     name.startsWith('x-') || (value !== null && !(Array.isArray(value) && value.length === 0));
   const fields = Object.entries({ ...rest, id, version, embedding_model, status }).filter(isSet);
-  return { type, ...Object.fromEntries(fields), store };
+  return { type, ...Object.fromEntries(fields), store: name };
 }
+
+const versionLines = (part: StorePart, versions: readonly MemoryVersion[]): Line[] =>
+  versions.map(({ version, memory }) => lineOf('version', memory, part, version));
 
 class PersonFile {
   readonly #access: Access;
@@ -203,13 +227,14 @@ class PersonFile {
   }
 
   async *#memories(part: StorePart, store: StoreReads): AsyncGenerator<readonly Line[]> {
-    if (!canRead(store)) return this.#missing(`memories of the store ${part.name}`, 'it cannot list them');
-    for await (const items of this.#items(part, store)) {
+    const readPage = exportOf(store, this.#user);
+    if (!readPage) return this.#missing(`memories of the store ${part.name}`, 'it cannot list them');
+    for (let after: string | undefined; ; ) {
+      const { items, next } = await this.#read(part, (call) => readPage(after, call));
+      requireExported(items, this.#access, this.#user);
       let lines: Line[] = [];
       for (const { memory, version, versions, versions_left_out } of items) {
-        this.#access.readable(memory, this.#user);
-        lines.push(lineOf('memory', memory, { version, store: part.name }));
-        lines.push(...this.#versionLines(part, memory, versions ?? []));
+        lines.push(lineOf('memory', memory, part, version), ...versionLines(part, versions ?? []));
         if (!store.versions || (versions && !versions_left_out)) continue;
         yield lines;
         lines = [];
@@ -217,32 +242,8 @@ class PersonFile {
         yield* this.#named(`older versions of ${memory.id}`, () => this.#older(part, store, memory, last));
       }
       yield lines;
-    }
-  }
-
-  async *#items(
-    part: StorePart,
-    { capabilities, list, versions, export: exportPart }: StoreReads,
-  ): AsyncGenerator<readonly ExportedMemory[]> {
-    const [user_id, page] = [this.#user, { limit: MEMORIES, max_bytes: SMALL_BYTES }];
-    // The export of a mapped store may lack memories that its list has: of several with one key, and what was added a moment ago. Where it
-    // does not, it is the one that goes on from page to page without a sort.
-    if (exportPart && !(capabilities.mapped && !capabilities.whole_export && list)) {
-      const query = { user_id, vectors: false, versions: versions !== undefined, ...page };
-      for (let after: string | undefined; ; ) {
-        const { items, next } = await this.#read(part, (call) => exportPart({ ...query, after }, call));
-        yield items;
-        if (next === undefined) return;
-        after = next;
-      }
-    }
-    for (let after: Pick<ListQuery, 'after'> = {}; ; ) {
-      const query = { user_id, tags: [], within: null, ...page, ...after };
-      const memories = await this.#read(part, async (call) => (await list?.(query, call)) ?? []);
-      yield memories.map((memory) => ({ memory, vector: null }));
-      const last = memories.at(-1);
-      if (!last) return;
-      after = { after: { created_at: last.created_at, id: last.id } };
+      if (next === undefined) return;
+      after = next;
     }
   }
 
@@ -257,16 +258,10 @@ class PersonFile {
       const query = { ref, before, limit: VERSIONS, max_bytes: SMALL_BYTES };
       const found = (await this.#read(part, async (call) => versions?.list(query, call)))?.versions ?? [];
       if (found.length === 0) return;
-      yield this.#versionLines(part, memory, found);
+      requireExported([{ memory, vector: null, versions: found }], this.#access, this.#user);
+      yield versionLines(part, found);
       before = found.at(-1)?.version;
     }
-  }
-
-  #versionLines({ name }: StorePart, { id }: Memory, versions: readonly MemoryVersion[]): Line[] {
-    return versions.map(({ version, memory }) => {
-      if (this.#access.readable(memory, this.#user).id !== id) throw this.#access.mismatch();
-      return lineOf('version', memory, { version, store: name });
-    });
   }
 
   async *#entries(): AsyncGenerator<readonly Line[]> {

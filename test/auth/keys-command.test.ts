@@ -7,9 +7,10 @@ import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { configuredKeysSchema, hashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, idOf } from '../../src/auth/credentials.ts';
-import { KEYS_USAGE, runKeys } from '../../src/cli/keys.ts';
+import { runKeys } from '../../src/cli/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
+import { commandHere } from '../support/command.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { call } from './call.ts';
 
@@ -33,16 +34,8 @@ afterAll(async () => {
 });
 beforeEach(() => store.sql(`delete from ${store.names.apiKeys}`));
 
-async function keysWith(environment: Readonly<Record<string, string>>, argv: readonly string[]) {
-  const written = { stdout: '', stderr: '' };
-  const into = (name: keyof typeof written) => ({
-    write(text: string) {
-      written[name] += text;
-    },
-  });
-  const status = await runKeys(argv, { env: environment, stdout: into('stdout'), stderr: into('stderr') });
-  return { status, ...written };
-}
+const keysWith = (environment: Readonly<Record<string, string>>, argv: readonly string[]) =>
+  commandHere((terminal) => runKeys(argv, terminal), environment);
 const keys = (...argv: readonly string[]) => keysWith(env, argv);
 const listed = async () => JSON.parse((await keys('list', '--json')).stdout) as Record<string, unknown>[];
 const READ = ['--grant', 'read:*'];
@@ -100,18 +93,6 @@ describe('keys create', () => {
     expect(again).toMatchObject({ status: 1, stdout: '' });
     expect(again.stderr).toContain('exists already');
     expect(await listed()).toHaveLength(1);
-  });
-
-  it.each([[], ['--print']])('[Decision 54] makes no untrusted key with admin:* %s', async (...more) => {
-    const refused = await keys('create', 'one', '--grant', 'admin:*', '--untrusted', ...more);
-    expect(refused).toMatchObject({ status: 2, stdout: '' });
-    expect(refused.stderr).toContain('admin:* does nothing for an untrusted key');
-  });
-
-  it('without --grant shows examples', async () => {
-    const refused = await keys('create', 'one');
-    expect(refused).toMatchObject({ status: 2, stdout: '' });
-    expect(refused.stderr).toContain("--grant 'read:coding/*'");
   });
 });
 
@@ -242,41 +223,5 @@ describe('keys without a store', () => {
     expect(refused.stderr).toContain('The configuration has 3 mistakes');
     const warned = await keysWith({ OMP_SOMETHING: 'else' }, ['list', '--provider', 'memory']);
     expect(warned.stderr).toContain('OMP_SOMETHING is not a setting and is ignored');
-  });
-});
-
-describe('arguments', () => {
-  it.each([[['--help']], [['-h']], [['create', '--help']], [['list', '-h']], [['revoke', '--help']]])(
-    '%j print the usage, at most 80 columns wide',
-    async (argv) => {
-      expect(await keys(...argv)).toEqual({ status: 0, stdout: KEYS_USAGE, stderr: '' });
-      expect(Math.max(...KEYS_USAGE.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
-    },
-  );
-
-  it.each([
-    [[], 'needs a command'],
-    [['delete', 'one'], "'keys delete'"],
-    [['create', ...READ], 'one name'],
-    [['create', 'one', 'two', ...READ], 'one name'],
-    [['create', ' ', ...READ], 'The name'],
-    [['create', 'one', '--grant', 'read'], "--grant 'read'"],
-    [['create', 'one', '--grant', 'read:*', '--grant', 'admin:x'], "--grant 'admin:x'"],
-    [['create', 'one', ...READ, '--user', ''], "--user ''"],
-    [['create', 'one', ...READ, '--expires', 'soon'], "--expires 'soon'"],
-    [['create', 'one', ...READ, '--expires', '0d'], "--expires '0d'"],
-    [['create', 'one', ...READ, '--expires', '2001-01-01'], "--expires '2001-01-01'"],
-    [['create', 'one', ...READ, '--print', '--provider', 'memory'], '--provider has no effect'],
-    [['create', 'one', ...READ, '--json'], '--json'],
-    [['list', 'one'], 'one'],
-    [['list', '--grant', 'x'], '--grant'],
-    [['revoke'], 'one name or id'],
-    [['revoke', 'one', 'two'], 'one name or id'],
-  ])('%j are an error', async (argv, message) => {
-    const refused = await keys(...argv);
-    expect(refused).toMatchObject({ status: 2, stdout: '' });
-    expect(refused.stderr).toContain(message);
-    expect(refused.stderr).toContain("Try 'omp-gateway keys --help'");
-    expect(await listed()).toEqual([]);
   });
 });

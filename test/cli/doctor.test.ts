@@ -1,24 +1,15 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '#contract';
-import { DOCTOR_USAGE, findingsText, isColoured, runDoctor } from '../../src/cli/doctor.ts';
-import { terminalOf } from '../../src/cli/terminal.ts';
+import { findingsText, isColoured, runDoctor } from '../../src/cli/doctor.ts';
 import { FOREIGN_SCRIPT, openEmbedder } from '../../src/embedding/open.ts';
 import { embeddings, embeddingsServer, failing } from '../embedding/embeddings-server.ts';
 import { call, memoryOf, openStore, type TestDatabase } from '../postgres/store.ts';
+import { commandHere } from '../support/command.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { recordingLog } from '../support/subject.ts';
 
-async function doctor(env: Readonly<Record<string, string>>, argv: readonly string[] = [], isTTY = false) {
-  const written = { stdout: '', stderr: '' };
-  const into = (name: keyof typeof written) => ({
-    isTTY,
-    write(text: string) {
-      written[name] += text;
-    },
-  });
-  const status = await runDoctor(argv, terminalOf({ env, stdout: into('stdout'), stderr: into('stderr') }));
-  return { status, ...written };
-}
+const doctor = (env: Readonly<Record<string, string>>, argv: readonly string[] = [], isTTY = false) =>
+  commandHere((terminal) => runDoctor(argv, terminal), env, isTTY);
 const json = async (env: Readonly<Record<string, string>>) => {
   const { status, stdout, stderr } = await doctor(env, ['--json']);
   expect(stderr).toBe('');
@@ -27,31 +18,9 @@ const json = async (env: Readonly<Record<string, string>>) => {
 
 const MEMORY = { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'keyword' };
 
-describe('arguments', () => {
-  it.each([['--help'], ['-h']])('%s prints the usage, at most 80 columns wide', async (flag) => {
-    expect(await doctor({}, [flag])).toEqual({ status: 0, stdout: DOCTOR_USAGE, stderr: '' });
-    expect(Math.max(...DOCTOR_USAGE.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
-  });
-
-  it.each([
-    [['--jsn'], "'--jsn'"],
-    [['now'], 'now'],
-    [['--provider'], '--provider'],
-    [['--port', '1'], '--port'],
-  ])('rejects %j', async (argv, message) => {
-    const refused = await doctor({}, argv);
-    expect(refused).toMatchObject({ status: 2, stdout: '' });
-    expect(refused.stderr).toContain(message);
-    expect(refused.stderr).toContain("Try 'omp-gateway doctor --help'.");
-  });
-
-  it('flags override the environment', async () => {
-    const { status, stdout } = await doctor({ OMP_SEARCH_MODE: 'keyword' }, ['--provider', 'memory']);
-    expect({ status, stdout }).toMatchObject({
-      status: 0,
-      stdout: expect.stringContaining('provider memory, keyword'),
-    });
-  });
+it('flags override the environment', async () => {
+  const { status, stdout } = await doctor({ OMP_SEARCH_MODE: 'keyword' }, ['--provider', 'memory']);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('provider memory, keyword') });
 });
 
 describe('configuration', () => {

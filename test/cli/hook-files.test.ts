@@ -16,7 +16,8 @@ import { Readable } from 'node:stream';
 import jsonc from 'jsonc-parser';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { HOOK_CLIENTS, type HookClientName } from '../../src/cli/hook-clients.ts';
-import { HOOKS_USAGE, runHooks } from '../../src/cli/hooks.ts';
+import { runHooks } from '../../src/cli/hooks.ts';
+import { commandHere } from '../support/command.ts';
 
 let home: string;
 beforeEach(() => {
@@ -24,22 +25,8 @@ beforeEach(() => {
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
 });
 
-async function hooks(...argv: readonly string[]) {
-  const written = { stdout: '', stderr: '' };
-  const into = (name: keyof typeof written) => ({
-    write(text: string) {
-      written[name] += text;
-    },
-  });
-  const status = await runHooks(argv, {
-    env: { HOME: home },
-    stdin: Readable.from([]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-    cwd: () => home,
-  });
-  return { status, ...written };
-}
+const hooks = (...argv: readonly string[]) =>
+  commandHere((terminal) => runHooks(argv, { ...terminal, stdin: Readable.from([]), cwd: () => home }), { HOME: home });
 
 /** The hooks of a file: event, command, timeout. */
 function hooksIn(text: string): [event: string, command: string, timeout: number][] {
@@ -287,25 +274,6 @@ describe('the file', () => {
 
 describe('arguments', () => {
   it.each([
-    [[], /needs a command/],
-    [['instal'], /Unknown command/],
-    [['install', 'emacs', '--user', 'a'], /one of claude-code, codex, gemini, qwen, copilot, cursor/],
-    [['status', 'emacs'], /one of claude-code/],
-    [['status', 'codex', '--capture'], /--capture/],
-    [['install', 'codex', '--user', 'a', 'b'], /Unexpected argument 'b'/],
-    [['install', 'codex', '--user', 'a', '--budget', '0'], /--budget must be/],
-    [['install', 'codex', '--user', 'a', '--deadline', '49'], /--deadline must be/],
-    [['install', 'codex', '--user', 'a', '--key', 'k'], /--key/],
-    [['install', 'codex', '--project', '--key-file', 'k'], /takes the key from OMP_KEY/],
-    [['uninstall', 'codex', '--capture'], /--capture/],
-  ])('%j is wrong', async (argv, message) => {
-    const refused = await hooks(...argv);
-    expect(refused).toMatchObject({ status: 2, stdout: '' });
-    expect(refused.stderr).toMatch(message);
-    expect(existsSync(join(home, '.codex'))).toBe(false);
-  });
-
-  it.each([
     ['ftp://x', /must begin with http/],
     ['localhost', /must begin with http/],
     ['http://a:b@x', /use --key-file/],
@@ -314,11 +282,6 @@ describe('arguments', () => {
     expect(refused).toMatchObject({ status: 1, stdout: '' });
     expect(refused.stderr).toMatch(message);
     expect(existsSync(join(home, '.codex'))).toBe(false);
-  });
-
-  it('--help', async () => {
-    expect(await hooks('install', '--help')).toEqual({ status: 0, stdout: HOOKS_USAGE, stderr: '' });
-    expect(HOOKS_USAGE.split('\n').filter((line) => line.length > 80)).toEqual([]);
   });
 
   it('a shell reads every value as one word', async () => {

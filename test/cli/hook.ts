@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll } from 'vitest';
 import { runHooks } from '../../src/cli/hooks.ts';
+import { commandHere } from '../support/command.ts';
 
 /** The URL of a server on a free port, once it listens. */
 export async function listening(server: Server): Promise<string> {
@@ -28,20 +29,11 @@ export const state = mkdtempSync(join(tmpdir(), 'omp-h-'));
 afterAll(() => rmSync(state, { recursive: true }));
 
 /** Runs `omp-gateway hooks run`. */
-export async function hook({ argv, input, env = {} }: Run) {
-  const written = { stdout: '', stderr: '' };
-  const into = (name: keyof typeof written) => ({
-    write(text: string) {
-      written[name] += text;
-    },
-  });
+export function hook({ argv, input, env = {} }: Run) {
   const text = typeof input === 'string' ? input : JSON.stringify(input);
-  const status = await runHooks(['run', ...argv], {
-    env: { XDG_STATE_HOME: state, ...env },
-    stdin: input instanceof Readable ? input : Readable.from([Buffer.from(text)]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-    cwd: () => '/',
+  const stdin = input instanceof Readable ? input : Readable.from([Buffer.from(text)]);
+  return commandHere((terminal) => runHooks(['run', ...argv], { ...terminal, stdin, cwd: () => '/' }), {
+    XDG_STATE_HOME: state,
+    ...env,
   });
-  return { status, ...written };
 }

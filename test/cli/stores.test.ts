@@ -2,8 +2,9 @@ import { expect, it } from 'vitest';
 import { runBackup } from '../../src/cli/backup.ts';
 import { runMove } from '../../src/cli/move.ts';
 import { runReembed } from '../../src/cli/reembed.ts';
-import { type Terminal, terminalOf } from '../../src/cli/terminal.ts';
+import type { Terminal } from '../../src/cli/terminal.ts';
 import { openStore } from '../../src/serve.ts';
+import { commandHere } from '../support/command.ts';
 
 const stores = {
   scratch: { mount: 'scratch', provider: 'memory', search: { mode: 'keyword' } },
@@ -12,15 +13,10 @@ const stores = {
 const env = { OMP_PROVIDER: 'memory', OMP_SEARCH_MODE: 'keyword', OMP_STORES: JSON.stringify(stores) };
 
 /** What a command prints. */
-async function told(run: (terminal: Terminal) => Promise<number>, status = 1): Promise<string> {
-  let text = '';
-  const stderr = {
-    write(piece: string) {
-      text += piece;
-    },
-  };
-  expect(await run(terminalOf({ env, stdout: stderr, stderr }))).toBe(status);
-  return text;
+async function told(run: (terminal: Terminal) => Promise<number>): Promise<string> {
+  const ending = await commandHere(run, env);
+  expect(ending).toMatchObject({ status: 1, stdout: '' });
+  return ending.stderr;
 }
 
 it('[Decision 48] commands name the store and its setting', async () => {
@@ -35,12 +31,5 @@ it('[Decision 48] commands name the store and its setting', async () => {
   );
   expect(await told((terminal) => runMove('export', ['file', '--store', 'crm'], terminal, openStore))).toContain(
     'stores.crm: there is no such store',
-  );
-});
-
-it('[Decision 48] a store of another gateway is not named by --store', async () => {
-  const asked = ['file', '--from', 'https://memory.example.com', '--store', 'notes'];
-  expect(await told((terminal) => runMove('export', asked, terminal, openStore), 2)).toContain(
-    '--store is of a configuration; of a gateway, use --scope',
   );
 });

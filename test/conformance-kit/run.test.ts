@@ -7,10 +7,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
-import { CONFORMANCE_USAGE, runConformance } from '../../src/cli/conformance.ts';
+import { runConformance } from '../../src/cli/conformance.ts';
 import type { Send } from '../../src/conformance/kit.ts';
 import { type Result, runAll } from '../../src/conformance/run.ts';
 import { sendTo } from '../conformance/kit.suite.ts';
+import { commandHere } from '../support/command.ts';
 import { serverForTest } from '../support/server.ts';
 import { openSubject, type Subject } from '../support/subject.ts';
 import { ignoring } from './mutate.ts';
@@ -99,33 +100,8 @@ describe('omp-gateway conformance', () => {
   });
   const at = (name: string) => join(folder, name);
   const read = (name: string) => readFileSync(at(name), 'utf8');
-  const conformance = async (argv: readonly string[], env = {}) => {
-    const written = { stdout: '', stderr: '' };
-    const into = (name: keyof typeof written) => ({
-      write(text: string) {
-        written[name] += text;
-      },
-    });
-    const status = await runConformance(argv, { env, stdout: into('stdout'), stderr: into('stderr') });
-    return { status, ...written };
-  };
-
-  it('--help prints the usage, at most 80 columns wide', async () => {
-    expect(await conformance(['--help'])).toEqual({ status: 0, stdout: CONFORMANCE_USAGE, stderr: '' });
-    expect(Math.max(...CONFORMANCE_USAGE.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
-  });
-
-  it.each([
-    [[], '--url'],
-    [['--url', 'localhost:8080'], '--url'],
-    [['--url', 'http://x', '--profile', 'cores'], 'core, list'],
-    [['--url', 'http://x', '--key-env', 'NONE'], 'NONE'],
-    [['--url', 'http://x', '--kay-env', 'NONE'], '--kay-env'],
-  ])('rejects %j', async (argv, message) => {
-    const { status, stderr } = await conformance(argv);
-    expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);
-    expect(stderr).toContain("Try 'omp-gateway conformance --help'.");
-  });
+  const conformance = (argv: readonly string[], env = {}) =>
+    commandHere((terminal) => runConformance(argv, terminal), env);
 
   it('fails if nothing answers', async () => {
     const { status, stderr } = await conformance(['--url', 'http://127.0.0.1:1']);

@@ -62,9 +62,12 @@ it('every page of docs is linked from another one', () => {
   expect(DOCUMENTS.filter((file) => file.startsWith('docs/') && !linked.has(file))).toEqual([]);
 });
 
-it.each(['Threat model', 'Budgets'])('docs/security.md: every row of "%s" names the test that shows it', (heading) => {
+it.each([
+  ['Threat model', 'docs/security/threat-model.md'],
+  ['Budgets', 'docs/security/bounds.md'],
+])('every row of "%s" in %s names the test that shows it', (heading, file) => {
   const section =
-    read('docs/security.md')
+    read(file)
       .split(/^## /m)
       .find((each) => each.startsWith(`${heading}\n`)) ?? '';
   const rows = section

@@ -20,7 +20,7 @@ process.exit(spawnSync(process.execPath, [${JSON.stringify(join(ROOT, 'dist/src/
 ' -- "$@"
 `;
 
-it('[Decision 56] the story of docs/security.md works as written, in one shell, on a fresh gateway', async () => {
+it('[Decision 56] the story of docs/security/poisoned-assistant.md works as written, in one shell, on a fresh gateway', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'omp-story-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const { config } = loadConfig({ env: { OMP_PORT: '0', OMP_DATA_DIR: folder } });
@@ -43,8 +43,7 @@ it('[Decision 56] the story of docs/security.md works as written, in one shell, 
     return (await promisify(execFile)('sh', ['-euc', script], { cwd: ROOT, env })).stdout;
   };
 
-  const [, section = ''] = read('docs/security.md').split('## A web page poisoned an assistant\n');
-  const story = blocks(section.split('\n## ')[0] ?? '');
+  const story = blocks(read('docs/security/poisoned-assistant.md'));
   const answers = story.filter(({ language }) => language !== 'sh');
   expect([story.length - answers.length, answers.length]).toEqual([7, 4]);
   const aliases = new Map<string, string>();

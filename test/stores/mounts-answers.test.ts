@@ -10,12 +10,13 @@ import { knownCallers } from '../support/known-callers.ts';
 import { withoutOrigin } from '../support/origin.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
 import { APP_LIMITS, clientTo, freshUser, gateOn, recordingLog } from '../support/subject.ts';
-import type { WireChanges, WireErased, WireError, WireMemory, WirePage } from '../support/wire.ts';
+import type { WireChanges, WireErased, WireError, WirePage } from '../support/wire.ts';
 import {
   bent,
   COMPLETE,
   CRM,
   down,
+  exported,
   failing,
   HANDBOOK,
   leftOut,
@@ -100,8 +101,7 @@ describe('[Decision 49] a store that fails', () => {
   it('has a share of the time of the request, if it is optional', async () => {
     const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
     const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
-    const late = callBy();
-    late.deadline = performance.now();
+    const late = callBy().with({ deadline: performance.now() });
     expect(await all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, late)).toEqual([]);
     expect(late.leftOut).toEqual({ 'x-partial': ['crm'] });
     expect(late.aborted).toBe(false);
@@ -110,8 +110,7 @@ describe('[Decision 49] a store that fails', () => {
   it('a request that ends does not count as a failure of the store', async () => {
     const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
     const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
-    const ended = callBy();
-    ended.deadline = performance.now() + 600_000;
+    const ended = callBy().with({ deadline: performance.now() + 600_000 });
     const listing = all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, ended);
     ended.abort(new Error('gone'));
     await expect(listing).rejects.toThrow('gone');
@@ -353,16 +352,9 @@ describe('[Decision 49] unions', () => {
     for (const scope of [null, 'crm', 'docs/handbook']) memories.push(await add(`in ${scope}`, scope));
     await add('another', 'crm');
     const wanted = memories.map(({ id }) => id);
-    const found: string[] = [];
-    const path = `/export?${wanted.map((id) => `id=${encodeURIComponent(id)}`).join('&')}`;
-    for (let cursor = ''; ; ) {
-      const reply = await client.ask(`${path}&${new URLSearchParams({ user_id })}${cursor}`);
-      expect(reply.status, reply.text).toBe(200);
-      const page = reply.body as { memories: WireMemory[]; next_cursor: string | null };
-      found.push(...page.memories.map(({ id }) => id));
-      if (page.next_cursor === null) break;
-      cursor = `&cursor=${page.next_cursor}`;
-    }
+    const query = new URLSearchParams({ user_id });
+    for (const id of wanted) query.append('id', id);
+    const found = (await exported(client, `${query}`)).memories.map(({ id }) => id);
     expect(found.sort()).toEqual(wanted.sort());
   });
 
@@ -377,18 +369,9 @@ describe('[Decision 49] unions', () => {
     );
     const { client, add, user_id } = await open([{ ...HANDBOOK, current: timeless }, CRM]);
     for (const scope of [null, 'docs/handbook', 'crm']) await add(`in ${scope}`, scope);
-    const found: string[] = [];
-    const without: unknown[] = [];
-    for (let cursor: string | undefined; ; ) {
-      const reply = await client.ask('/export', { user_id, since: '2020-01-01', cursor });
-      expect(reply.status, reply.text).toBe(200);
-      const page = reply.body as { memories: WireMemory[]; next_cursor: string | null };
-      found.push(...page.memories.map(({ content }) => content));
-      without.push(leftOut(reply).without[1]);
-      if (page.next_cursor === null) break;
-      cursor = page.next_cursor;
-    }
-    expect(found).toEqual(['in null', 'in crm']);
+    const { replies, memories } = await exported(client, `${new URLSearchParams({ user_id, since: '2020-01-01' })}`);
+    expect(memories.map(({ content }) => content)).toEqual(['in null', 'in crm']);
+    const without = replies.map((reply) => leftOut(reply).without[1]);
     expect(without.filter((name) => name !== null)).toEqual(['handbook']);
     const alter = (provider: Provider): Provider => ({ ...provider, export: undefined });
     const alone = await open([{ ...HANDBOOK, current: timeless }], { alter });
@@ -398,16 +381,8 @@ describe('[Decision 49] unions', () => {
   it('export everything, and import it into the same stores elsewhere', async () => {
     const from = await open();
     for (const scope of [null, 'crm', 'crm/a', 'docs/handbook']) await from.add(`in ${scope}`, scope);
-    const memories: WireMemory[] = [];
-    for (let cursor: string | undefined; ; ) {
-      const page = (await from.client.ask('/export', { user_id: from.user_id, limit: 1, cursor })).body as {
-        memories: WireMemory[];
-        next_cursor: string | null;
-      };
-      memories.push(...page.memories);
-      if (page.next_cursor === null) break;
-      cursor = page.next_cursor;
-    }
+    const query = new URLSearchParams({ user_id: from.user_id, limit: '1' });
+    const { memories } = await exported(from.client, `${query}`);
     expect(memories).toHaveLength(4);
     const to = await open();
     const load = async (all: readonly object[]) =>

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { type Call, type Memory, OmpError, type Position, type Ref } from '#contract';
+import { type Call, type Memory, OmpError, type Ref } from '#contract';
 import { recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../../core/access.ts';
-import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../../core/cursor.ts';
+import { cursorKind, malformed, NO_TIME } from '../../core/cursor.ts';
 import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
 import { partsIn } from '../../stores/mount-stores.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from '../../verbs/fields.ts';
@@ -44,6 +44,15 @@ interface Item {
   readonly memory?: Memory;
 }
 
+const RollbackCursor = cursorKind<Place>('rollback', {
+  position: ({ at, created_at, id, start }) => ({ created_at, id: `${at}~${start}~${id}` }),
+  place({ created_at, id: text }) {
+    const [, at, start, id] = /^(\d{1,3})~(\d{1,14})~(.*)$/su.exec(text) ?? [];
+    if (id === undefined) return undefined;
+    return { at: Number(at), created_at, id, start: Number(start) };
+  },
+});
+
 export const rollback = verb({
   name: 'rollback',
   method: 'POST',
@@ -57,16 +66,16 @@ export const rollback = verb({
   demands: { write: 'all', delete: 'all', users: { in: 'id' }, trusted: true },
   facts: ({ id }, access) => access.facts({ user_id: id }),
   async run({ id: user_id, cursor, limit, dry_run, ...undone }, access, call) {
-    const filters = { of: 'rollback', user_id, dry_run, ...withoutUndefined(undone) };
+    const filters = { user_id, dry_run, ...withoutUndefined(undone) };
     const now = new Date();
-    const from = cursor === undefined ? beginning(now.getTime()) : placeIn(decodeCursor(cursor, filters));
+    const from = RollbackCursor.read(cursor, filters) ?? beginning(now.getTime());
     const work = { user_id, undone: { ...undone, now: now.toISOString() }, dry_run, limit };
     const { items, next } = await access.shares.records(limit, call, () => rollBack(access, work, from, call));
     return {
       items: items.map(({ memory, ...item }) =>
         memory && access.admitsRead(memory.scope) ? { ...item, memory: toWire(memory) } : item,
       ),
-      next_cursor: next ? encodeCursor(positionOf(next), filters) : null,
+      next_cursor: RollbackCursor.write(next, filters),
       deletes_known: access.auditQueue.read !== undefined,
     };
   },
@@ -130,14 +139,6 @@ interface Place {
 }
 
 const beginning = (start: number, at = 0): Place => ({ at, created_at: NO_TIME, id: '', start });
-
-const positionOf = ({ at, created_at, id, start }: Place): Position => ({ created_at, id: `${at}~${start}~${id}` });
-
-function placeIn({ created_at, id: text }: Position): Place {
-  const [, at, start, id] = /^(\d{1,3})~(\d{1,14})~(.*)$/su.exec(text) ?? [];
-  if (at === undefined || start === undefined || id === undefined) throw malformed();
-  return { at: Number(at), created_at, id, start: Number(start) };
-}
 
 interface Work {
   readonly user_id: string;
@@ -227,7 +228,7 @@ async function undo(
   { id, user_id, undone, dry_run, memory: listed }: Work & { readonly id: string; readonly memory: Memory | undefined },
   call: Call,
 ): Promise<Item | undefined> {
-  const ref = access.ref({ id, user_id }, null);
+  const ref = access.ref({ id, user_id }, 'any');
   const { get, versions } = access.store;
   const reader = { get, versions: part.versions && versions };
   for (let attempt = 1; ; attempt++) {

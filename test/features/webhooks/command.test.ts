@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runWebhooks, WEBHOOKS_USAGE } from '../../../src/cli/webhooks.ts';
+import { runWebhooks } from '../../../src/cli/webhooks.ts';
 import { openStore, type TestDatabase } from '../../postgres/store.ts';
+import { commandHere } from '../../support/command.ts';
 import { SECRET } from './gateway.ts';
 import { openReceiver } from './receiver.ts';
 
@@ -24,15 +25,8 @@ afterAll(async () => {
 });
 
 async function run(argv: readonly string[], more: Record<string, string> = {}) {
-  const written = { stdout: '', stderr: '' };
-  const into = (name: keyof typeof written) => ({
-    write(text: string) {
-      written[name] += text;
-    },
-  });
   const environment = Object.fromEntries(Object.entries({ ...env, ...more }).filter(([, value]) => value !== ''));
-  const status = await runWebhooks(argv, { env: environment, stdout: into('stdout'), stderr: into('stderr') });
-  return { status, ...written };
+  return commandHere((terminal) => runWebhooks(argv, terminal), environment);
 }
 
 it('[Decision 52] the command prints the secret once, and what it lists without it', async () => {
@@ -62,27 +56,16 @@ it('[Decision 52] the command prints the secret once, and what it lists without 
   expect((await run(['list'])).stdout).toBe('');
 });
 
-it.each<[readonly string[], number, string, Record<string, string>?]>([
-  [['create', 'http://127.0.0.1/'], 1, 'url: must be an https://'],
-  [['create', 'https://example.com/', '--action', 'read'], 1, 'actions.0'],
-  [['create', 'https://example.com/', '--scope', ''], 1, 'scope'],
-  [['delete', 'wh_1'], 1, 'no webhook has this id'],
-  [['test', 'wh_1'], 1, 'no webhook has this id'],
-  [['rotate', 'wh_1'], 1, 'no webhook has this id'],
-  [['resume', 'wh_1'], 1, 'no webhook has this id'],
-  [['create'], 2, 'needs one URL'],
-  [['delete', 'wh_1', 'wh_2'], 2, 'needs one id'],
-  [['list', 'wh_1'], 2, 'wh_1'],
-  [['resume', 'wh_1', '--from-then'], 2, '--from-then'],
-  [['frobnicate'], 2, "Unknown command 'webhooks frobnicate'"],
-  [[], 2, 'needs a command'],
-  [['list'], 1, 'openssl rand', { OMP_WEBHOOK_SECRET: '' }],
-  [['list'], 1, 'POST /webhooks', { OMP_PROVIDER: 'memory' }],
-])('[Decision 52] %j ends with status %d: %s', async (argv, status, message, more) => {
-  expect(await run(argv, more)).toEqual({ status, stdout: '', stderr: expect.stringContaining(message) });
-});
-
-it('[Decision 52] its usage fits a terminal', async () => {
-  expect(await run(['--help'])).toEqual({ status: 0, stdout: WEBHOOKS_USAGE, stderr: '' });
-  for (const line of WEBHOOKS_USAGE.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+it.each<[readonly string[], string, Record<string, string>?]>([
+  [['create', 'http://127.0.0.1/'], 'url: must be an https://'],
+  [['create', 'https://example.com/', '--action', 'read'], 'actions.0'],
+  [['create', 'https://example.com/', '--scope', ''], 'scope'],
+  [['delete', 'wh_1'], 'no webhook has this id'],
+  [['test', 'wh_1'], 'no webhook has this id'],
+  [['rotate', 'wh_1'], 'no webhook has this id'],
+  [['resume', 'wh_1'], 'no webhook has this id'],
+  [['list'], 'openssl rand', { OMP_WEBHOOK_SECRET: '' }],
+  [['list'], 'POST /webhooks', { OMP_PROVIDER: 'memory' }],
+])('[Decision 52] %j fails: %s', async (argv, message, more) => {
+  expect(await run(argv, more)).toEqual({ status: 1, stdout: '', stderr: expect.stringContaining(message) });
 });
