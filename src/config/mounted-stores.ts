@@ -158,13 +158,16 @@ function relationOf(mount: string, other: string): string | undefined {
 }
 
 /** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
-function placeOf({ provider, postgres, mapping, pinecone, data_dir }: Omit<Config, 'stores'>) {
+function placeOf({ provider, postgres, mapping, pinecone, qdrant, data_dir }: Omit<Config, 'stores'>) {
   if (provider === 'pinecone') {
     const host = pinecone.index_host
       ?.replace(/^https?:\/\//i, '')
       .split('/')[0]
       ?.toLowerCase();
     return { what: 'index and namespace', key: JSON.stringify([host, pinecone.namespace]) };
+  }
+  if (provider === 'qdrant') {
+    return { what: 'server and collection', key: JSON.stringify([new URL(qdrant.url).host, qdrant.collection]) };
   }
   if (provider !== 'postgres') return undefined;
   if (postgres.url === undefined) return { what: 'data folder', key: resolve(data_dir) };

@@ -28,8 +28,12 @@ it('every file of the full run exists', () => {
 });
 
 describe('a provider', () => {
-  it('has a folder exactly when it can be configured', () => {
-    expect(foldersIn('providers').sort()).toEqual([...PROVIDER_NAMES].sort());
+  it('has a folder, or a file in collections, exactly when it can be configured', () => {
+    const adapters = readdirSync(join(ROOT, 'providers/collections')).flatMap(
+      (file) => /^([a-z]+)\.ts$/.exec(file)?.[1] ?? [],
+    );
+    const folders = foldersIn('providers').filter((folder) => folder !== 'collections');
+    expect([...folders, ...adapters].sort()).toEqual([...PROVIDER_NAMES].sort());
   });
 
   it.each(PROVIDER_NAMES)('%s rejects unknown options', async (name) => {
