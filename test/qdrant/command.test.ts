@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { runProgram, startGateway } from '../process/gateway.ts';
+import { freePort } from '../process/postgres-cluster.ts';
 import { freshUser } from '../support/subject.ts';
 import { freshCollection, openQdrant } from './server.ts';
 
@@ -31,7 +32,7 @@ it('[SPEC Service capabilities] three settings put the gateway on Qdrant, where 
   const wrong = await doctor({ ...env, QDRANT_API_KEY: 'another' });
   expect(wrong.status).toBe(1);
   expect(wrong.stdout).toMatch(/Qdrant rejected the key of the gateway/);
-  const away = await doctor({ ...env, QDRANT_URL: 'http://127.0.0.1:1' });
+  const away = await doctor({ ...env, QDRANT_URL: `http://127.0.0.1:${await freePort()}` });
   expect(away.stdout).toMatch(/Qdrant cannot be reached/);
 });
 
