@@ -1,8 +1,9 @@
 import type pg from 'pg';
 import { encodeTime } from 'ulid';
 import { analyse, toUnitHalf } from '#ranking';
-import { type Names, withBucket } from '../../providers/postgres/tables/names.ts';
-import { toHalfvec, toKeys } from '../../providers/postgres/values.ts';
+import { withBucket } from '../../providers/postgres/scaling/placement.ts';
+import { toHalfvec, toKeys } from '../../providers/postgres/sql/values.ts';
+import type { Names } from '../../providers/postgres/tables/names.ts';
 import { bigintArray, bool, copyInto, type Fields, int2, text, textArray, timestamp } from './copy.ts';
 import { type Draft, draftOf, ownersInTime, type User } from './population.ts';
 import { randomFrom } from './random.ts';
@@ -62,7 +63,7 @@ export async function build({ client, names, users, clauses, largeUserRows }: Bu
   const large = users.filter(({ memories }) => memories > largeUserRows).map(({ id }) => id);
   for (const id of large)
     await client.query(`insert into ${names.largeUsers} (bucket, user_id, ready) values ($1, $2, true)`, [
-      names.bucketOf(id),
+      names.placement.bucketOf(id),
       id,
     ]);
   await client.query(`set maintenance_work_mem = '3GB'; set max_parallel_maintenance_workers = 2`);
@@ -80,7 +81,7 @@ function* rowsOf(users: readonly User[], clauses: Clauses, largeUserRows: number
     made[owner] = n + 1;
     const draft = draftOf(user, n, clauses.texts);
     const time = START + Math.floor((i / owners.length) * TWO_YEARS_MS);
-    const bucket = names.bucketOf(user.id);
+    const bucket = names.placement.bucketOf(user.id);
     yield [
       int2(bucket),
       text(withBucket(`mem_${encodeTime(time, 10)}${String(i).padStart(16, '0')}`, bucket)),

@@ -2,13 +2,9 @@ import type pg from 'pg';
 import type { Embedder, ListQuery, NewMemory, RankingOptions, SearchQuery } from '#contract';
 import type { Database, Row } from '../../providers/postgres/client/connections.ts';
 import { statement } from '../../providers/postgres/client/connections.ts';
-import {
-  indexSettings,
-  keysOf,
-  type Rarity,
-  searchStatements,
-} from '../../providers/postgres/tables/search-statement.ts';
+import { indexSettings, keysOf, searchStatements } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
+import type { Rarity } from '../../providers/postgres/tables/search-terms.ts';
 import type { WritableStore } from '../../src/core/with-embedder.ts';
 import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';

@@ -3,7 +3,7 @@ import { built } from './built.ts';
 import { vectorOf } from './free-embedder.ts';
 
 const { toHalfvec, toKeys } =
-  await built<typeof import('../../providers/postgres/values.ts')>('providers/postgres/values');
+  await built<typeof import('../../providers/postgres/sql/values.ts')>('providers/postgres/values');
 
 /** The one best statement of each verb on the gateway's table, written by hand, and the values it takes. */
 export interface Statements {

@@ -22,14 +22,14 @@ interface Parameters {
   readonly colour?: string;
 }
 
-interface Place extends Point, Pick<Memory, 'id' | 'scope' | 'created_at'> {
+interface Dot extends Point, Pick<Memory, 'id' | 'scope' | 'created_at'> {
   /** The beginning of the content. */
   readonly text: string;
 }
 
 interface Drawing {
   /** Newest first. */
-  readonly items: readonly Place[];
+  readonly items: readonly Dot[];
   /** Older memories are left out. */
   readonly more: boolean;
   /** Memories left out because they have no vector that can be compared with the others. */
@@ -188,7 +188,7 @@ const NoMap = () => (
 function Drawn({ map, user, byAge }: { map: Drawing; user: string; byAge: boolean }) {
   const { items, more, apart } = map;
   const { groups, groupOf } = useMemo(() => (byAge ? agesOf(items) : scopesOf(items)), [items, byAge]);
-  const [near, setNear] = useState<Place>();
+  const [near, setNear] = useState<Dot>();
   return (
     <>
       <p>
@@ -244,18 +244,18 @@ const Mark = ({ form }: { form: number }) => (
 );
 
 interface PlaneProps {
-  readonly items: readonly Place[];
-  readonly groupOf: (place: Place) => Group;
-  readonly near: Place | undefined;
-  readonly onNear: (place: Place | undefined) => void;
+  readonly items: readonly Dot[];
+  readonly groupOf: (place: Dot) => Group;
+  readonly near: Dot | undefined;
+  readonly onNear: (place: Dot | undefined) => void;
   readonly onOpen: (id: string) => void;
 }
 
 /** The plane is for the pointer; the list beside it has the same for the keyboard and for screen readers. */
 function Plane({ items, groupOf, near, onNear, onOpen }: PlaneProps) {
-  const nearest = (event: MouseEvent): Place | undefined => {
+  const nearest = (event: MouseEvent): Dot | undefined => {
     const { left, top, width } = (event.currentTarget as Element).getBoundingClientRect();
-    const far = ({ x, y }: Place) =>
+    const far = ({ x, y }: Dot) =>
       Math.hypot(inner(x) * width + left - event.clientX, inner(y) * width + top - event.clientY);
     const best = items.reduce((one, other) => (far(other) < far(one) ? other : one));
     return far(best) <= REACH ? best : undefined;
@@ -313,14 +313,14 @@ const inner = (part: number): number => 0.02 + 0.96 * part;
 
 interface Groups {
   readonly groups: readonly Group[];
-  readonly groupOf: (place: Place) => Group;
+  readonly groupOf: (place: Dot) => Group;
 }
 
 /** Groups by scope, or by its first segment if there are many scopes; the smallest groups form one. */
-function scopesOf(items: readonly Place[]): Groups {
-  const first = ({ scope }: Place) => scope?.split('/')[0];
+function scopesOf(items: readonly Dot[]): Groups {
+  const first = ({ scope }: Dot) => scope?.split('/')[0];
   const many = new Set(items.map(({ scope }) => scope)).size > OTHERS && new Set(items.map(first)).size > 1;
-  const nameOf = (place: Place) => (many ? first(place) : place.scope) ?? 'without a scope';
+  const nameOf = (place: Dot) => (many ? first(place) : place.scope) ?? 'without a scope';
   const sizes = new Map<string, number>();
   for (const place of items) sizes.set(nameOf(place), (sizes.get(nameOf(place)) ?? 0) + 1);
   const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, OTHERS);
@@ -336,10 +336,10 @@ function scopesOf(items: readonly Place[]): Groups {
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 
 /** Groups by age in fifths, newest first, which is the order of the items. */
-function agesOf(items: readonly Place[]): Groups {
+function agesOf(items: readonly Dot[]): Groups {
   const size = Math.max(1, Math.ceil(items.length / AGES));
   const groups: Group[] = [];
-  const groupOfPlace = new Map<Place, Group>();
+  const groupOfPlace = new Map<Dot, Group>();
   for (let start = 0; start < items.length; start += size) {
     const part = items.slice(start, start + size);
     const [from, to] = [part.at(-1), part[0]].map((place) => DAY.format(new Date(place?.created_at ?? '')));

@@ -28,7 +28,8 @@ export function createKeyUses(): KeyUses {
   const buckets = createTimeBuckets(IDEMPOTENCY_TTL_MS, () => new Map<string, StoredUse>(), IDEMPOTENCY_AHEAD_MS);
   // A key is a text of a client, which may name somebody.
   const secret = crypto.getRandomValues(new Uint8Array(32));
-  const nameOf = ({ caller, key }: IdempotencyKey): string => erasedName(secret, JSON.stringify([caller, key]));
+  const nameOf = ({ caller, kind, key }: IdempotencyKey): string =>
+    erasedName(secret, JSON.stringify([caller, kind, key]));
   const stored = (key: IdempotencyKey): StoredUse | undefined => {
     const name = nameOf(key);
     for (const bucket of buckets.newestFirst()) {

@@ -31,7 +31,7 @@ export interface Overlay {
   close(): void;
 }
 
-export interface OverlayOptions {
+interface OverlayOptions {
   /** How long a write is kept at least, in milliseconds, unless there are too many. */
   readonly settle_ms: number;
   /** Whether queries are known to show a write. */

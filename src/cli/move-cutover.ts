@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { replaceFile } from '../move/export-file.ts';
 import { differenceText, sideOf, touchedSide } from '../move/follow.ts';
-import type { Store } from '../move/store.ts';
+import type { GatewayStore } from '../move/store.ts';
 import { type Comparison, compare, compareQueries, type QueryResult, type Side } from '../move/verify.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import {
@@ -218,7 +218,7 @@ async function verifyAll(
 const summary = ({ counts, hashes, different }: Comparison) => ({ counts, hashes, different });
 
 /** Users and memories of both stores; null: one does not count them. */
-async function countsOf(source: Store, target: Store, users: readonly string[]) {
+async function countsOf(source: GatewayStore, target: GatewayStore, users: readonly string[]) {
   // Asked first: the source is frozen, and one list alone is of no use.
   if (![source, target].every(({ capabilities }) => capabilities.features.users)) return null;
   const [a, b] = (await Promise.all([source, target].map((store) => countsByUser(store, users)))) as [Counts, Counts];

@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { FORMAT, type Header, type Line, openWriter, partOf, writerTo } from '../move/export-file.ts';
-import { pagesOf, type Store } from '../move/store.ts';
+import { type GatewayStore, pagesOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { endedByReader, fromOf, leftOutText, type Run, savedPlace, standardOutput, withVersions } from './move-run.ts';
 import { memories } from './progress.ts';
 
-export const Place = z.object({ user: z.int().nonnegative(), cursor: z.string().optional() });
+export const WalkPlace = z.object({ user: z.int().nonnegative(), cursor: z.string().optional() });
 
 /** `omp-gateway export`. Returns the exit status. */
 export async function runExport(request: MoveRequest, run: Run): Promise<number> {
@@ -15,7 +15,7 @@ export async function runExport(request: MoveRequest, run: Run): Promise<number>
   const [path = '-'] = names;
   const isFile = path !== '-';
   if (isFile && existsSync(path) && !values.restart) throw new Error(`${path} exists; use --restart to replace it`);
-  const State = z.object({ place: Place, bytes: z.int().nonnegative(), left: z.int().default(0) });
+  const State = z.object({ place: WalkPlace, bytes: z.int().nonnegative(), left: z.int().default(0) });
   const question = [fromOf(request), filters, ...withVersions(values)];
   const saved = isFile ? savedPlace(`${path}.progress`, question, State) : undefined;
   const state = values.restart ? undefined : await saved?.read();
@@ -51,7 +51,7 @@ export async function runExport(request: MoveRequest, run: Run): Promise<number>
 const leftOut = (page: readonly ExportedMemory[]): number =>
   page.reduce((sum, { versions_left_out = 0 }) => sum + versions_left_out, 0);
 
-const headerOf = ({ capabilities }: Store, { filters }: MoveRequest): Header => ({
+const headerOf = ({ capabilities }: GatewayStore, { filters }: MoveRequest): Header => ({
   omp_export: FORMAT,
   source: capabilities.provider,
   exported_at: new Date().toISOString(),

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { createFollower } from '../move/follow.ts';
-import { pagesOf, type Store } from '../move/store.ts';
+import { type GatewayStore, pagesOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { cutOver } from './move-cutover.ts';
 import {
@@ -71,7 +71,7 @@ export async function runFollow(names: readonly [string, string], request: MoveR
   }
 }
 
-async function requireTarget(target: Store): Promise<void> {
+async function requireTarget(target: GatewayStore): Promise<void> {
   const { name, client, capabilities } = target;
   requireImport(target);
   if (!capabilities.verbs.includes('delete')) throw new Error(`${name} cannot delete memories`);
@@ -81,7 +81,7 @@ async function requireTarget(target: Store): Promise<void> {
 }
 
 /** What is about to happen, before it happens. */
-function planOf(source: Store, cutover: boolean): string {
+function planOf(source: GatewayStore, cutover: boolean): string {
   const { name } = source;
   const how = hasFeed(source)
     ? `Changes come from the feed of ${name}.`
@@ -93,8 +93,8 @@ function planOf(source: Store, cutover: boolean): string {
 }
 
 async function begin(
-  source: Store,
-  target: Store,
+  source: GatewayStore,
+  target: GatewayStore,
   {
     users,
     mirror,

@@ -1,17 +1,17 @@
 import { z } from 'zod';
 import type { ChangePage } from '../../clients/typescript/src/index.ts';
 import { type Follower, sideOf, type Touched } from '../move/follow.ts';
-import { PATIENCE, type Store } from '../move/store.ts';
+import { type GatewayStore, PATIENCE } from '../move/store.ts';
 import { compare } from '../move/verify.ts';
 import type { MoveRequest } from './move-arguments.ts';
-import { Place } from './move-export.ts';
+import { WalkPlace } from './move-export.ts';
 import { PAGE, type SavedPlace, savedPlace } from './move-run.ts';
 
 const State = z.object({
   /** Up to where the feed of the source is applied; null: it has none. */
   cursor: z.string().nullable(),
   /** Where the first copy goes on, and when it began, in milliseconds since 1970; null: it is done. */
-  copying: Place.extend({ began: z.number() }).nullable(),
+  copying: WalkPlace.extend({ began: z.number() }).nullable(),
   /** Whether the target had memories at the beginning: those that the source does not have are deleted. */
   mirror: z.boolean(),
   /** Whether this command froze the source. */
@@ -21,8 +21,8 @@ export type FollowState = z.output<typeof State>;
 
 /** A target that follows a source. */
 export interface Following {
-  readonly source: Store;
-  readonly target: Store;
+  readonly source: GatewayStore;
+  readonly target: GatewayStore;
   readonly users: readonly string[];
   readonly follower: Follower;
   readonly state: FollowState;
@@ -47,16 +47,16 @@ export const placeOf = (
   savedPlace((request.values.progress as string | undefined) ?? 'omp-migrate.json', ['follow', ...names, users], State);
 
 /** With several stores, the feed lacks what others than the gateway change in a mounted one. */
-export const hasFeed = ({ capabilities }: Store): boolean =>
+export const hasFeed = ({ capabilities }: GatewayStore): boolean =>
   capabilities.features.changes === true && !capabilities['x-stores']?.length;
-export const canFreeze = ({ capabilities }: Store): boolean => capabilities.features.freeze === true;
+export const canFreeze = ({ capabilities }: GatewayStore): boolean => capabilities.features.freeze === true;
 
 /** How many memories a user has. */
 export type Counts = ReadonlyMap<string, number>;
 
 /** Those of these users, or of all; undefined: the store does not count them. */
 export async function countsByUser(
-  { client, capabilities }: Store,
+  { client, capabilities }: GatewayStore,
   users: readonly string[],
 ): Promise<Counts | undefined> {
   if (!capabilities.features.users) return undefined;
@@ -68,7 +68,7 @@ export async function countsByUser(
 }
 
 /** The cursor for what changes from now on. */
-export const endOfFeed = async ({ client }: Store, signal: AbortSignal): Promise<string> =>
+export const endOfFeed = async ({ client }: GatewayStore, signal: AbortSignal): Promise<string> =>
   (await client.changes({ after: 'now', limit: 1 }, { signal })).next_cursor;
 
 /** Applies one page of the feed, after waiting for it. */

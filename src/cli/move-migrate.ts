@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
 import { pagesOf } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
-import { Place } from './move-export.ts';
+import { WalkPlace } from './move-export.ts';
 import { runFollow } from './move-follow.ts';
 import { outcome, type Run, requireImport, savedPlace, vectorsText, withVersions } from './move-run.ts';
 import { memories } from './progress.ts';
@@ -12,7 +12,7 @@ import { Mistake } from './terminal.ts';
 const State = z.object({
   since: z.string().optional(),
   started: z.iso.datetime(),
-  place: Place.optional(),
+  place: WalkPlace.optional(),
   rejected: z.boolean().optional(),
 });
 

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import type { Counts } from '../move/copy.ts';
 import { type Header, type Output, replaceFile, streamOutput } from '../move/export-file.ts';
 import { parseJson } from '../move/json.ts';
-import type { Store } from '../move/store.ts';
+import type { GatewayStore } from '../move/store.ts';
 import type { MoveRequest } from './move-arguments.ts';
 import { memories, number, type Progress } from './progress.ts';
 import { escapeControls, printable, report, type Terminal } from './terminal.ts';
@@ -12,7 +12,7 @@ import { escapeControls, printable, report, type Terminal } from './terminal.ts'
 /** What `export`, `import`, `migrate` and `verify` run with. */
 export interface Run {
   /** `patience`: waits until it aborts for a gateway that does not answer yet. */
-  open(name: string, key: 'from' | 'to', patience?: AbortSignal): Promise<Store>;
+  open(name: string, key: 'from' | 'to', patience?: AbortSignal): Promise<GatewayStore>;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
   progress(state: Progress): void;
@@ -58,13 +58,13 @@ export function endedByReader(error: unknown, run: Run): number {
   return 1;
 }
 
-export function requireImport({ name, capabilities }: Store): void {
+export function requireImport({ name, capabilities }: GatewayStore): void {
   if (capabilities.features.import) return;
   throw new Error(`${name} cannot store memories with their ids and times (features.import is not true)`);
 }
 
 /** What becomes of vectors of `from` in a store. */
-export function vectorsText(from: Header['embedding'], { name, capabilities }: Store): string {
+export function vectorsText(from: Header['embedding'], { name, capabilities }: GatewayStore): string {
   const to = capabilities.embedding;
   if (!to) return `${name} has no vectors.`;
   const isSame = from?.model === to.model && from.dimensions === to.dimensions;

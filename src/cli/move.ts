@@ -1,7 +1,7 @@
 import { withStore } from '../config/mounted-stores.ts';
 import type { Config } from '../config/settings.ts';
 import { ALL_GRANTS, type Principal } from '../core/grants.ts';
-import { openStore, type Store } from '../move/store.ts';
+import { type GatewayStore, openStore } from '../move/store.ts';
 import { configFlags, configOf } from './arguments.ts';
 import { runFreeze } from './freeze.ts';
 import type { OpenStore } from './mcp.ts';
@@ -72,9 +72,9 @@ function createOpener(
   { command, values }: MoveRequest,
   { terminal, openLocal, say }: { terminal: Terminal; openLocal: OpenStore } & Pick<Run, 'say'>,
 ) {
-  const opened: Store[] = [];
+  const opened: GatewayStore[] = [];
   const { OMP_KEY, OMP_FROM_KEY, OMP_TO_KEY } = terminal.env;
-  const local = async (name: string): Promise<Store> => {
+  const local = async (name: string): Promise<GatewayStore> => {
     const [suffix = '', mounted] = /#([a-z][a-z0-9-]{0,31})$/.exec(name) ?? [];
     const source = name.slice(0, name.length - suffix.length);
     const file = source.startsWith('config:') ? source.slice('config:'.length) : undefined;
@@ -108,7 +108,7 @@ function createOpener(
   const remote = (url: string, key: string | undefined, patience: AbortSignal | undefined) =>
     openStore(url, { url, key: key || undefined, patience, ...listeners(url) });
   return {
-    async open(name: string, key: 'from' | 'to', patience?: AbortSignal): Promise<Store> {
+    async open(name: string, key: 'from' | 'to', patience?: AbortSignal): Promise<GatewayStore> {
       if (!isStoreName(name)) {
         throw new Mistake(`"${name}" is no store: expected config, config:FILE or the URL of a gateway`);
       }

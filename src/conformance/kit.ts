@@ -59,7 +59,7 @@ export interface Case {
 }
 
 /** One run against one implementation. */
-export interface Session {
+export interface KitRun {
   readonly send: Send;
   readonly capabilities: Capabilities;
   /** Whether the run has a key, and one that is `narrow`. */
@@ -73,7 +73,7 @@ export interface Session {
   readonly stored: Map<Probed, Promise<string | undefined>>;
 }
 
-export const openSession = (options: Pick<Session, 'send' | 'capabilities' | 'keys'>): Session => ({
+export const openRun = (options: Pick<KitRun, 'send' | 'capabilities' | 'keys'>): KitRun => ({
   ...options,
   user: `omp-conformance-${randomUUID()}`,
   users: new Set(),
@@ -135,7 +135,7 @@ const LONGEST_WAIT_MS = 60_000;
 export type Kit = ReturnType<typeof openKit>;
 
 /** Requests and what every answer must be. Each goes to `exchanges`. */
-function openWire({ send, added }: Session, exchanges: Exchange[]) {
+function openWire({ send, added }: KitRun, exchanges: Exchange[]) {
   async function raw(path: string, init: RequestInit = {}, as: Caller = 'key'): Promise<Answer> {
     const { method = 'GET', body } = init;
     const exchange: Exchange = { request: { method, path, ...(typeof body === 'string' && { body }) } };
@@ -194,7 +194,7 @@ function openWire({ send, added }: Session, exchanges: Exchange[]) {
 type Wire = ReturnType<typeof openWire>;
 
 /** Says why a need is not met; undefined: it is. */
-function openNeeds({ capabilities: { features, verbs }, keys, user, stored }: Session, { tell }: Wire) {
+function openNeeds({ capabilities: { features, verbs }, keys, user, stored }: KitRun, { tell }: Wire) {
   async function probe(field: Probed): Promise<string | undefined> {
     const memory = { content: 'probe', user_id: user, [field]: PROBES[field] };
     const { status, body } = await tell('POST', '/memories', memory);
@@ -223,10 +223,10 @@ function openNeeds({ capabilities: { features, verbs }, keys, user, stored }: Se
 }
 
 /** What a case may use. Every request and answer goes to `exchanges`. */
-export function openKit(session: Session, exchanges: Exchange[]) {
-  const wire = openWire(session, exchanges);
+export function openKit(run: KitRun, exchanges: Exchange[]) {
+  const wire = openWire(run, exchanges);
   const { ask, tell, json } = wire;
-  const isMissing = openNeeds(session, wire);
+  const isMissing = openNeeds(run, wire);
 
   const get = (id: string) => json<Memory>(ask(path(id)), 200);
 
@@ -274,11 +274,11 @@ export function openKit(session: Session, exchanges: Exchange[]) {
 
   return {
     ...wire,
-    ...{ capabilities: session.capabilities, path, get, settled, add, list, pages },
+    ...{ capabilities: run.capabilities, path, get, settled, add, list, pages },
     /** A new user of this run. */
     user(): string {
-      const user = `${session.user}-${session.users.size}`;
-      session.users.add(user);
+      const user = `${run.user}-${run.users.size}`;
+      run.users.add(user);
       return user;
     },
     /** Throws `Skip` if something is missing. */

@@ -1,16 +1,6 @@
 import { CASES, PROFILES, type Profile } from './cases/index.ts';
 import { CLAUSES } from './clauses.ts';
-import {
-  type Case,
-  type Exchange,
-  Failure,
-  isRecord,
-  openKit,
-  openSession,
-  type Send,
-  type Session,
-  Skip,
-} from './kit.ts';
+import { type Case, type Exchange, Failure, isRecord, type KitRun, openKit, openRun, type Send, Skip } from './kit.ts';
 import type { Capabilities } from './protocol.ts';
 
 export type Status = 'passed' | 'failed' | 'warning' | 'skipped';
@@ -32,9 +22,9 @@ const MAX_SHOWN = 2_000;
 const cut = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text);
 
 /** Runs one case. Never rejects. */
-export async function runCase(session: Session, profile: Profile, one: Case): Promise<Result> {
+export async function runCase(run: KitRun, profile: Profile, one: Case): Promise<Result> {
   const exchanges: Exchange[] = [];
-  const kit = openKit(session, exchanges);
+  const kit = openKit(run, exchanges);
   const { id, title } = one;
   const clauses = one.clauses.map((clause) => ({ id: clause, text: CLAUSES[clause] ?? '' }));
   const result = (status: Status, message?: string): Result => {
@@ -68,7 +58,7 @@ function unexpected(error: unknown): string {
 
 export interface RunOptions {
   readonly send: Send;
-  readonly keys: Session['keys'];
+  readonly keys: KitRun['keys'];
   readonly readOnly: boolean;
   /** Empty: all. */
   readonly profiles: readonly Profile[];
@@ -86,21 +76,21 @@ export interface Run {
 
 /** Runs the cases one after the other, then deletes what they added. Rejects if nothing answers at all. */
 export async function runAll({ send, keys, readOnly, profiles, signal, onResult }: RunOptions): Promise<Run> {
-  const session = openSession({ send, keys, capabilities: await readCapabilities(send) });
+  const run = openRun({ send, keys, capabilities: await readCapabilities(send) });
   const results: Result[] = [];
   try {
     for (const profile of profiles.length > 0 ? profiles : PROFILES) {
       for (const one of CASES[profile]) {
         if (signal.aborted || (readOnly && !one.readOnly)) continue;
-        const result = await runCase(session, profile, one);
+        const result = await runCase(run, profile, one);
         results.push(result);
         onResult(result);
       }
     }
   } finally {
-    await cleanUp(session);
+    await cleanUp(run);
   }
-  return { results, left: [...session.added] };
+  return { results, left: [...run.added] };
 }
 
 /** What the server declares. Without a document that is nothing, and only cases without needs run. Rejects if nothing answers. */
@@ -113,17 +103,17 @@ export async function readCapabilities(send: Send): Promise<Capabilities> {
   return { verbs: body.verbs, features: body.features, ...(isRecord(body.limits) && { limits: body.limits }) };
 }
 
-/** Deletes what the session added; what remains in `added` could not be deleted. */
-async function cleanUp(session: Session): Promise<void> {
-  const kit = openKit(session, []);
-  if (session.capabilities.verbs.includes('list')) {
+/** Deletes what the run added; what remains in `added` could not be deleted. */
+async function cleanUp(run: KitRun): Promise<void> {
+  const kit = openKit(run, []);
+  if (run.capabilities.verbs.includes('list')) {
     // An answer may not have said that it added a memory.
-    for (const user_id of session.users) {
-      for (const { id } of await kit.pages({ user_id, limit: 500 }).catch(() => [])) session.added.add(id);
+    for (const user_id of run.users) {
+      for (const { id } of await kit.pages({ user_id, limit: 500 }).catch(() => [])) run.added.add(id);
     }
   }
-  for (const id of session.added) {
+  for (const id of run.added) {
     const answer = await kit.tell('DELETE', kit.path(id)).catch(() => undefined);
-    if (answer?.status === 204 || answer?.status === 404) session.added.delete(id);
+    if (answer?.status === 204 || answer?.status === 404) run.added.delete(id);
   }
 }

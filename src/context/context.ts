@@ -15,9 +15,6 @@ import type { Lines, LinesRequest } from './lines.ts';
 import { type NamedTime, nearnessFactor } from './named-times.ts';
 import { withoutCopies } from './without-copies.ts';
 
-/** The encoding of `token_budget` and `token_count`. */
-export const TOKEN_ENCODING = 'o200k_base';
-
 /** The memory of a line. */
 interface Citation {
   readonly memory_id: string;

@@ -14,9 +14,9 @@ import type { MarkedHit } from '../core/current-memories.ts';
  */
 
 /** Weight of the better of the two neighbours of a memory in its conversation. */
-export const NEIGHBOUR_WEIGHT = 0.3;
+const NEIGHBOUR_WEIGHT = 0.3;
 /** Weight of the mean of the `STRONGEST` best scores of its conversation. */
-export const CONVERSATION_WEIGHT = 1.2;
+const CONVERSATION_WEIGHT = 1.2;
 /** Hits whose neighbours are read. */
 const ANCHORS = 30;
 const STRONGEST = 2;

@@ -36,6 +36,24 @@ export interface Trace {
  */
 export type LeftOut = { readonly [Name in 'x-partial' | 'x-without']?: readonly string[] };
 
+/** What a call is about. Calls that are made from it share these, unless they have their own (`Call.with`). */
+export interface CallFields {
+  readonly requestId: string;
+  readonly caller: Caller;
+  /** Undefined: the caller uses no consistency tokens. */
+  readonly consistency: Consistency | undefined;
+  /** Undefined: the request is not traced. */
+  readonly trace: Trace | undefined;
+  /** When the call is aborted, in milliseconds of `performance.now()`; undefined: not at a known time. */
+  readonly deadline: number | undefined;
+}
+
+/** What a call has of its own that is made from another one. */
+export interface OwnFields extends Partial<CallFields> {
+  /** What aborts it instead of the other call: a signal; `itself`: nothing but its `abort`. Then it has no deadline but its own. */
+  readonly abortedBy?: AbortSignal | 'itself';
+}
+
 /** The gateway itself, as the caller of background work. */
 export const GATEWAY: Caller = { id: 'gateway', app: null };
 
@@ -45,16 +63,12 @@ export const GATEWAY: Caller = { id: 'gateway', app: null };
  *
  * The signal is made when it is first read: see docs/performance-notes.md.
  */
-export class Call {
+export class Call implements CallFields {
   readonly requestId: string;
-  /** Known after authentication; until then, the gateway acts for itself. */
-  caller: Caller;
-  /** Undefined: the caller uses no consistency tokens. */
-  consistency: Consistency | undefined = undefined;
-  /** Undefined: the request is not traced. */
-  trace: Trace | undefined = undefined;
-  /** When the call is aborted, in milliseconds of `performance.now()`; undefined: not at a known time. */
-  deadline: number | undefined = undefined;
+  readonly caller: Caller;
+  readonly consistency: Consistency | undefined;
+  readonly trace: Trace | undefined;
+  readonly deadline: number | undefined;
   /** The call that aborts this one: the one it was made from, else itself. */
   readonly #root: Call;
   readonly #source: AbortSignal | undefined;
@@ -64,9 +78,17 @@ export class Call {
   #leftOut: LeftOut | undefined = undefined;
 
   /** `from`: a signal or another call that aborts this one; undefined: only `abort` does. */
-  constructor(requestId: string, caller: Caller = GATEWAY, from?: AbortSignal | Call) {
+  constructor(
+    requestId: string,
+    caller: Caller = GATEWAY,
+    from?: AbortSignal | Call,
+    { consistency, trace, deadline }: Omit<Partial<CallFields>, 'requestId' | 'caller'> = {},
+  ) {
     this.requestId = requestId;
     this.caller = caller;
+    this.consistency = consistency;
+    this.trace = trace;
+    this.deadline = deadline;
     this.#root = from instanceof Call ? from.#root : this;
     this.#source = from instanceof Call ? undefined : from;
   }
@@ -121,12 +143,20 @@ export class Call {
     for (const work of root.#listeners.splice(0)) work();
   }
 
-  /** This call in another trace. */
-  inTrace(trace: Trace): Call {
-    const call = new Call(this.requestId, this.caller, this);
-    call.consistency = this.consistency;
-    call.trace = trace;
-    return call;
+  /**
+   * A call for a part of the work of this one: with the same fields but its own, and aborted with this one. It speaks to no client:
+   * what it leaves out or ignores is told through this one, and its answer is taken at once.
+   */
+  with({ abortedBy, ...own }: OwnFields): Call {
+    const shared: CallFields = {
+      requestId: this.requestId,
+      caller: this.caller,
+      consistency: this.consistency,
+      trace: this.trace,
+      deadline: abortedBy ? undefined : this.deadline,
+    };
+    const { requestId, caller, ...others } = { ...shared, ...own };
+    return new Call(requestId, caller, abortedBy === 'itself' ? undefined : (abortedBy ?? this), others);
   }
 
   /** Runs the work once the client has taken the answer or has disconnected; at once if no client takes an answer. */

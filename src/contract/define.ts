@@ -152,7 +152,7 @@ const OPTIONAL: readonly string[] = [
   'mapped',
   'origins',
   'temporal_search',
-  'whole_export',
+  'complete_export',
 ] satisfies (keyof ProviderCapabilities)[];
 const SCOPES: readonly unknown[] = ['native', 'tags', 'none'];
 

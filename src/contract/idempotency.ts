@@ -5,6 +5,9 @@ import type { Memory } from './record.ts';
 export interface IdempotencyKey {
   /** `Caller.id`. */
   readonly caller: string;
+  /** What the request is: an add and a batch may have the same key. */
+  readonly kind: 'add' | 'batch';
+  /** Printable ASCII, at most 255 characters. */
   readonly key: string;
 }
 

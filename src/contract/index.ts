@@ -12,6 +12,7 @@ export * from './idempotency.ts';
 export * from './ingestion.ts';
 export * from './keys.ts';
 export * from './maintenance.ts';
+export * from './methods.ts';
 export * from './origin.ts';
 export * from './provider.ts';
 export * from './record.ts';

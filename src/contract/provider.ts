@@ -138,7 +138,7 @@ export interface ProviderCapabilities {
   /** Whether another application fills the store, so that it may hold more of a user than memories; absent: no. */
   readonly mapped?: boolean;
   /** Of a mapped store: whether its `export` has all that its `list` has, so that a file of a person is read by it; absent: no. */
-  readonly whole_export?: boolean;
+  readonly complete_export?: boolean;
   /** False: memories keep no `ORIGIN`. Set by the gateway. */
   readonly stamped?: false;
   /** Whether `search` supports `explain`; absent: no. */
@@ -297,15 +297,6 @@ export interface Provider {
   backlog?(call: Call): Promise<Backlog>;
   close(): Promise<void>;
 }
-
-/**
- * The provider with some members replaced. `Unchanged` names the others: a wrapper does not compile until it decides on a new
- * member.
- */
-export const withChanges = <Unchanged extends keyof Provider>(
-  inner: Provider,
-  changes: { [Member in Exclude<keyof Required<Provider>, Unchanged>]: Provider[Member] },
-): Provider => ({ ...inner, ...changes });
 
 export interface RankingOptions {
   readonly mode: 'hybrid' | 'vector' | 'keyword';

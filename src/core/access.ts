@@ -2,6 +2,7 @@
 import {
   type AuditEntry,
   type Call,
+  type ChangeFilter,
   type Log,
   type Memory,
   OmpError,
@@ -15,7 +16,7 @@ import type { Retention } from '../features/retention/retention.ts';
 import type { Webhooks } from '../features/webhooks/interface.ts';
 import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
-import type { Principal } from './grants.ts';
+import type { Action, Principal } from './grants.ts';
 import type { UserLimitRules } from './user-limits.ts';
 import type { Store } from './with-embedder.ts';
 import { untrustedDenied, withOrigin } from './with-origin.ts';
@@ -73,6 +74,8 @@ export class Access implements Resources {
   readonly max_record_bytes: number;
   /** The allowed scopes of a query that reads, and its limit in bytes. */
   readonly bounds: { readonly within: Within; readonly max_bytes: number };
+  /** Whether the caller may read every scope that it may write, by comparison of the globs. */
+  readonly readsAllItWrites: boolean;
   /** Whether a scope is among the allowed ones. */
   readonly admitsRead: (scope: string | null) => boolean;
   readonly admitsWrite: (scope: string | null) => boolean;
@@ -92,9 +95,11 @@ export class Access implements Resources {
     this.userLimits = userLimits;
     this.log = log;
     this.max_record_bytes = max_record_bytes;
-    this.bounds = { within: principal.grants.read, max_bytes: MAX_ANSWER_BYTES };
-    this.admitsRead = withinMatcher(principal.grants.read);
-    this.admitsWrite = withinMatcher(principal.grants.write);
+    const { read, write } = principal.grants;
+    this.bounds = { within: read, max_bytes: MAX_ANSWER_BYTES };
+    this.readsAllItWrites = read === null || (write?.every((glob) => read.includes(glob)) ?? false);
+    this.admitsRead = withinMatcher(read);
+    this.admitsWrite = withinMatcher(write);
   }
 
   mayAccess(user: string): boolean {
@@ -125,9 +130,23 @@ export class Access implements Resources {
     return [read, write, remove].some((within) => within === null || within.some(reaches)) ? store : undefined;
   }
 
-  ref({ id, user_id, versions }: Target, within: Within): Ref {
+  /** Names a record if the caller may do this with it; `any`: wherever it is. */
+  ref({ id, user_id, versions }: Target, action: Action | 'any'): Ref {
+    const within = this.#within(action);
     if (user_id === undefined) return { id, users: this.principal.users, within, versions };
     return { id, users: this.mayAccess(user_id) ? [user_id] : [], within, versions };
+  }
+
+  #within(action: Action | 'any'): Within {
+    return action === 'any' ? null : this.principal.grants[action];
+  }
+
+  /** The users and scopes that the caller may read, of those that a query names. */
+  filter({
+    user_id,
+    scope,
+  }: Pick<ChangeFilter, 'scope'> & { readonly user_id?: string | undefined } = {}): ChangeFilter {
+    return { users: user_id === undefined ? this.principal.users : [user_id], within: this.bounds.within, scope };
   }
 
   /** The row. Throws if a faulty provider returned one that is outside the query. */
@@ -145,15 +164,16 @@ export class Access implements Resources {
     throw this.mismatch();
   }
 
-  /** Whether the caller may access the user, if one is named, and, with these scopes, some scope of the query. */
-  reaches(user: string | undefined, within: Within, glob = '*'): boolean {
+  /** Whether the caller may access the user, if one is named, and read some scope of the query. */
+  reaches(user: string | undefined, glob = '*'): boolean {
     if (user !== undefined && !this.mayAccess(user)) return false;
+    const { within } = this.bounds;
     return within === null || within.some((grantedGlob) => globsOverlap(grantedGlob, glob));
   }
 
   /** Throws unless the caller reaches them. */
-  requireUser(user: string | undefined, within: Within, glob?: string): void {
-    if (!this.reaches(user, within, glob)) throw denied();
+  requireUser(user: string | undefined, glob?: string): void {
+    if (!this.reaches(user, glob)) throw denied();
   }
 
   /**
@@ -162,16 +182,18 @@ export class Access implements Resources {
    */
   async accessError(target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
     if (!this.storeOf(target.id)) return notFound();
-    const memory = await this.store.get(this.ref(target, null), call);
+    const memory = await this.store.get(this.ref(target, 'any'), call);
     if (!memory || !this.mayAccess(memory.user_id)) return notFound();
     recordFacts(facts, memory);
     return this.principal.untrusted ? untrustedDenied() : denied();
   }
 
-  /** The error for a record that a query with these allowed scopes did not find. */
-  async absenceError(within: Within, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
+  /** The error for a record that a query for this action did not find. */
+  async absenceError(action: Action, target: Target, call: Call, facts: AuditFacts): Promise<OmpError> {
     // For an untrusted caller, memories without the mark count as absent too (`withOrigin`).
-    return within === null && !this.principal.untrusted ? notFound() : this.accessError(target, call, facts);
+    return this.#within(action) === null && !this.principal.untrusted
+      ? notFound()
+      : this.accessError(target, call, facts);
   }
 
   mismatch(): OmpError {

@@ -9,24 +9,56 @@ const MAX_LENGTH = 4_608;
 /** The time in a cursor of items without one, such as users, which are in the order of their ids. */
 export const NO_TIME = '1970-01-01T00:00:00.000Z';
 
-/** The filters of lists and of the audit log have different keys, so a cursor of one is invalid for the other. */
 type Filters = Readonly<Record<string, unknown>>;
 
-/** Opaque text for "after this record, with these filters". Holds a fingerprint of the filters, but no contents. */
-export const encodeCursor = ({ created_at, id }: Position, filters: Filters): string =>
+/** The shape of what a kind of cursor names: how it is a time and an id, and what these are. */
+interface CursorShape<Place> {
+  position(place: Place): Position;
+  /** Undefined: they name no place. Cursors are not signed. */
+  place(position: Position): Place | undefined;
+}
+
+/** The cursors of one verb. Those of another are refused, and so are those for other filters. */
+export interface CursorKind<Place> {
+  /** `next_cursor`: opaque text for "after this place, with these filters". Holds a fingerprint of the filters, but no contents. Null: there is no place. */
+  write(place: Place | undefined, filters: Filters): string | null;
+  /** Undefined: the request has no cursor. Throws `invalid_request` if it is malformed, or of another version, kind, or other filters. */
+  read(cursor: string | undefined, filters: Filters): Place | undefined;
+}
+
+/** `of`: the name of the kind. The two without one are older than it; their filters have different keys. */
+export function cursorKind<Place>(of: string | undefined, { position, place }: CursorShape<Place>): CursorKind<Place> {
+  const named = (filters: Filters): Filters => (of === undefined ? filters : { of, ...filters });
+  return {
+    write: (at, filters) => (at === undefined ? null : encode(position(at), named(filters))),
+    read(cursor, filters) {
+      if (cursor === undefined) return undefined;
+      const at = place(decode(cursor, named(filters)));
+      if (at === undefined) throw malformed();
+      return at;
+    },
+  };
+}
+
+/** Of items that have an id alone. */
+export const idCursor = (of: string): CursorKind<string> =>
+  cursorKind(of, { position: (id) => ({ created_at: NO_TIME, id }), place: ({ id }) => id });
+
+const encode = ({ created_at, id }: Position, filters: Filters): string =>
   Buffer.from(JSON.stringify([VERSION, fingerprint(filters), Date.parse(created_at), id])).toString('base64url');
 
-/** Decodes a cursor. Throws `invalid_request` if it is malformed, of another version, or made for other filters. */
-export function decodeCursor(cursor: string, filters: Filters): Position {
+function decode(cursor: string, filters: Filters): Position {
   const [version, mark, milliseconds, id] = parse(cursor);
   if (version !== VERSION || !isId(id) || !isMoment(milliseconds)) throw malformed();
   if (mark !== fingerprint(filters)) {
-    throw invalidRequest('cursor: was made for another user or other filters; repeat them unchanged or start over');
+    throw invalidRequest(
+      'cursor: was made for another request, another user or other filters; repeat them unchanged or start over',
+    );
   }
   return { created_at: new Date(milliseconds).toISOString(), id };
 }
 
-/** Cursors are not signed, so a forged one must not pass invalid values to a backend. */
+/** A forged cursor must not pass invalid values to a backend. */
 const isId = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0');
 const isMoment = (value: unknown): value is number => Number.isSafeInteger(value) && isStorableTime(value as number);

@@ -27,22 +27,34 @@ const UNTRUSTED_KEY = 'the key is untrusted, and such a key manages nothing: use
 /** `Caller.id` of a key. */
 export const callerOf = (id: string) => `key:${id}`;
 
+/** Whether the caller holds the grants, and reaches the users, that are demanded. */
+export function isAllowed(
+  { users, trusted, ...actions }: Omit<Demands, 'admin'>,
+  principal: Principal,
+  input: Readonly<Record<string, unknown>> = {},
+): boolean {
+  if (trusted && principal.untrusted) return false;
+  const user = typeof users === 'object' ? input[users.in] : undefined;
+  const reachesUsers =
+    users === undefined || principal.users === null || (user !== undefined && principal.users.includes(user as string));
+  return (
+    reachesUsers &&
+    ACTIONS.every((action) => {
+      const granted = principal.grants[action];
+      return granted === null || actions[action] === undefined || (actions[action] === 'some' && granted.length > 0);
+    })
+  );
+}
+
 /** Throws `scope_denied` unless the caller meets the demands, and `unauthorized` if its key is revoked. */
 export async function meetDemands(
-  { users, admin, trusted, ...actions }: Demands,
+  { admin, ...others }: Demands,
   principal: Principal,
   input: Readonly<Record<string, unknown>>,
   { keys, call }: { readonly keys: KeyStore | undefined; readonly call: Call },
 ): Promise<void> {
-  if (trusted && principal.untrusted) throw untrustedDenied();
-  const user = typeof users === 'object' ? input[users.in] : undefined;
-  const reachesUsers =
-    users === undefined || principal.users === null || (user !== undefined && principal.users.includes(user as string));
-  const holds = ACTIONS.every((action) => {
-    const granted = principal.grants[action];
-    return granted === null || actions[action] === undefined || (actions[action] === 'some' && granted.length > 0);
-  });
-  if (!reachesUsers || !holds) throw denied();
+  if (others.trusted && principal.untrusted) throw untrustedDenied();
+  if (!isAllowed(others, principal, input)) throw denied();
   if (admin === undefined || (admin === 'unless open' && principal.id === ANONYMOUS.id)) return;
   // Nothing would mark what an untrusted key made.
   if (principal.untrusted) throw new OmpError('scope_denied', UNTRUSTED_KEY);

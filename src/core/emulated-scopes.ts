@@ -2,20 +2,20 @@ import {
   type Call,
   invalidRequest,
   type ListQuery,
+  METHODS,
   type Memory,
   type MemoryVersion,
   type NewMemory,
-  NO_STATS,
   OmpError,
   type Position,
   type Provider,
   type Ref,
+  type Restricted,
   type SearchHit,
   type SearchQuery,
   type UserSummary,
   type Visible,
   type Within,
-  withChanges,
 } from '#contract';
 import {
   countWithin,
@@ -25,8 +25,8 @@ import {
   literalPrefix,
   visibleMatcher,
   withinMatcher,
-  withMemories,
 } from '#toolbox';
+import { NOTHING, SAME, SAME_ANSWER, translate } from './translate.ts';
 
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
 const OVERFETCH = 4;
@@ -40,28 +40,21 @@ const MAX_SEARCHED_BYTES = 64 * 1024 * 1024;
  * page is full or the records end.
  */
 export function emulateScopes(inner: Provider): Provider {
-  const { capabilities, add, batch, update, delete: remove, list, search } = inner;
-  const { export: exportPart, import: importMemories, users, versions } = inner;
+  const { capabilities, delete: remove, list, search, users } = inner;
+  const encoded = translate(inner, METHODS, {
+    request: { ...SAME, within: () => null, outside: () => undefined, input: encode, memory: encode },
+    answer: { ...SAME_ANSWER, memory: decode },
+  });
+  const { get, update, versions } = encoded;
   const listScoped = list && listWith(list, capabilities.max_list_scan);
   // The scope of a record must not change between its check and the write. Scope and tags are patched together.
   const mutex = createKeyedMutex();
   const getAllowed = async (ref: Ref, call: Call): Promise<Memory | undefined> => {
-    const record = await inner.get(inAnyScope(ref), call);
-    const memory = record && decode(record);
+    const memory = await get(ref, call);
     return memory && visibleMatcher(ref)(memory.scope) ? memory : undefined;
   };
-  return withChanges<UnscopedMember | 'erase' | 'holdings'>(inner, {
-    // Its writes check what is stored.
-    check: undefined,
-    add:
-      add && (async (request, call) => decodeIfPresent(await add({ ...request, input: encode(request.input) }, call))),
-    batch:
-      batch &&
-      (async ({ items, ...rest }, call) => {
-        const encodedItems = items.map((item) => ({ ...item, input: encode(item.input) }));
-        const outcomes = await batch({ items: encodedItems, ...rest }, call);
-        return outcomes?.map((outcome) => (outcome instanceof OmpError ? outcome : decode(outcome)));
-      }),
+  // Each method that `encoded` would ask in any scope.
+  const restricted: { [Member in Restricted<typeof METHODS>]: Provider[Member] } = {
     get: getAllowed,
     update: update && updateWith(getAllowed, update, mutex),
     delete:
@@ -80,64 +73,35 @@ export function emulateScopes(inner: Provider): Provider {
     users: users && list && usersWith(users, listWith(list, null)),
     // The backend would count stored tags, and over all scopes.
     userStats: undefined,
-    export:
-      exportPart &&
-      (async (query, call) => {
-        const part = await exportPart(query, call);
-        return { ...part, items: part.items.map((item) => withMemories(item, decode)) };
-      }),
-    import:
-      importMemories &&
-      (({ items, replace }, call) =>
-        importMemories({ items: items.map((item) => withMemories(item, encode)), replace }, call)),
     versions: versions && {
       async list({ ref, limit, max_bytes, before }, call) {
         const admits = visibleMatcher(ref);
         const page: MemoryVersion[] = [];
         for (let from = before; ; ) {
-          const found = await versions.list({ ref: inAnyScope(ref), before: from, limit, max_bytes }, call);
-          const current = found && decode(found.current);
-          if (!current || !admits(current.scope)) return undefined;
-          const read = found.versions.map((one) => withMemories(one, decode));
-          page.push(...read.filter(({ memory }) => admits(memory.scope)));
+          const found = await versions.list({ ref, before: from, limit, max_bytes }, call);
+          if (!found || !admits(found.current.scope)) return undefined;
+          page.push(...found.versions.filter(({ memory }) => admits(memory.scope)));
           const isFull = page.length >= limit || isCut(page.map(recordOf), max_bytes);
-          if (isFull || read.length === 0) return { ...found, current, versions: page.slice(0, limit) };
-          from = read.at(-1)?.version;
+          if (isFull || found.versions.length === 0) return { ...found, versions: page.slice(0, limit) };
+          from = found.versions.at(-1)?.version;
         }
       },
       purge: (ref, call) =>
         mutex(ref.id, async () => {
           call.throwIfAborted();
-          return (await getAllowed(ref, call)) && versions.purge(inAnyScope(ref), call);
+          return (await getAllowed(ref, call)) && versions.purge(ref, call);
         }),
       writtenIn: versions.writtenIn,
     },
-    // The provider's audit entries would have no scopes.
-    audit: undefined,
-    changes: undefined,
-    changesHeld: undefined,
-  });
+  };
+  // Its writes check what is stored.
+  return { ...encoded, ...restricted, ...NO_LOG, check: undefined };
 }
 
-/** The members of a provider that have nothing to do with scopes. */
-type UnscopedMember =
-  | 'name'
-  | 'capabilities'
-  | 'read_only'
-  | 'keyUse'
-  | 'userUsage'
-  | 'freezing'
-  | 'keys'
-  | 'webhooks'
-  | 'embeddingUsage'
-  | 'stats'
-  | 'ingestion'
-  | 'backlog'
-  | 'ping'
-  | 'close';
+/** Its entries, of changes or of failed requests, would have no scopes, or others. */
+const NO_LOG = { audit: undefined, changes: undefined, changesHeld: undefined };
 
 const decode = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
-const decodeIfPresent = (memory: Memory | undefined): Memory | undefined => memory && decode(memory);
 const encode = <Fields extends NewMemory>(input: Fields): Fields => ({
   ...input,
   scope: null,
@@ -146,7 +110,7 @@ const encode = <Fields extends NewMemory>(input: Fields): Fields => ({
 const inAnyScope = <Query extends Visible>(query: Query): Query => ({ ...query, within: null, outside: undefined });
 const isRestricted = ({ within, outside }: Visible): boolean => within !== null || outside !== undefined;
 
-/** Scope and tags share one list in the backend, so a patch of one must include the other. */
+/** Scope and tags share one list in the backend, so a patch of one must include the other. `update`: in any scope. */
 function updateWith(
   getAllowed: Provider['get'],
   update: NonNullable<Provider['update']>,
@@ -155,14 +119,14 @@ function updateWith(
   // The memory as read before is decoded, so the provider reads it again.
   return async ({ ref, patch, vector, limits }, call) => {
     const retagged = patch.scope !== undefined || patch.tags !== undefined;
-    if (!retagged && !isRestricted(ref)) return decodeIfPresent(await update({ ref, patch, vector, limits }, call));
+    if (!retagged && !isRestricted(ref)) return update({ ref, patch, vector, limits }, call);
     return mutex(ref.id, async () => {
       call.throwIfAborted();
       const current = await getAllowed(ref, call);
       if (!current) return undefined;
       const { scope = current.scope, tags = current.tags, ...rest } = patch;
       const encodedPatch = retagged ? { ...rest, tags: toStoredTags(tags, scope) } : rest;
-      return decodeIfPresent(await update({ ref: inAnyScope(ref), patch: encodedPatch, vector, limits }, call));
+      return update({ ref, patch: encodedPatch, vector, limits }, call);
     });
   };
 }
@@ -345,69 +309,40 @@ export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
  * them.
  */
 export function rejectScopes(inner: Provider): Provider {
-  const { name, add, batch, update, delete: remove, list, search, neighbours, users } = inner;
-  const { userStats, versions } = inner;
-  const rejectScope = (scope: string | null | undefined) => {
+  const { name } = inner;
+  const reject = (scope: string | null | undefined) => {
     if (scope != null) {
       throw new OmpError('unsupported_capability', 'scope: the provider does not support scopes', { provider: name });
     }
   };
-  return withChanges<UnscopedMember | 'export' | 'erase' | 'holdings' | 'import'>(inner, {
+  const unscoped = <Of extends { readonly scope?: string | null }>(fields: Of): Of => {
+    reject(fields.scope);
+    return fields;
+  };
+  return {
+    ...translate(inner, METHODS, {
+      request: {
+        ...SAME,
+        globs(globs) {
+          if (!withinMatcher([globs].flat())(null)) reject('');
+          return undefined;
+        },
+        prefix(prefix) {
+          reject(prefix);
+          return undefined;
+        },
+        within: (within) => (withinMatcher(within)(null) ? null : NOTHING),
+        outside: () => undefined,
+        input: unscoped,
+        patch: unscoped,
+      },
+      answer: SAME_ANSWER,
+    }),
+    ...NO_LOG,
     // Imports are checked by it alone.
     check(input, vector) {
-      rejectScope(input.scope);
+      reject(input.scope);
       inner.check?.(input, vector);
     },
-    add:
-      add &&
-      (async (request, call) => {
-        rejectScope(request.input.scope);
-        return add(request, call);
-      }),
-    batch:
-      batch &&
-      (async (request, call) => {
-        for (const { input } of request.items) rejectScope(input.scope);
-        return batch(request, call);
-      }),
-    get: async (ref, call) => (isOutside(ref) ? undefined : inner.get(inAnyScope(ref), call)),
-    update:
-      update &&
-      (async (request, call) => {
-        rejectScope(request.patch.scope);
-        const { ref } = request;
-        return isOutside(ref) ? undefined : update({ ...request, ref: inAnyScope(ref) }, call);
-      }),
-    delete: remove && (async (ref, call) => (isOutside(ref) ? false : remove(inAnyScope(ref), call))),
-    list:
-      list &&
-      (async ({ scope, ...query }, call) => {
-        if (scope !== undefined && !withinMatcher([scope].flat())(null)) rejectScope('');
-        return isOutside(query) ? [] : list(inAnyScope(query), call);
-      }),
-    search:
-      search &&
-      (async ({ scope, ...query }, call) => {
-        rejectScope(scope);
-        return isOutside(query) ? [] : search(inAnyScope(query), call);
-      }),
-    neighbours: neighbours && (async (query, call) => (isOutside(query) ? [] : neighbours(inAnyScope(query), call))),
-    users:
-      users &&
-      (async (query, call) => (isOutside(query) ? { items: [], next: undefined } : users(inAnyScope(query), call))),
-    userStats: userStats && (async (query, call) => (isOutside(query) ? NO_STATS : userStats(inAnyScope(query), call))),
-    versions: versions && {
-      list: async ({ ref, ...query }, call) =>
-        isOutside(ref) ? undefined : versions.list({ ref: inAnyScope(ref), ...query }, call),
-      purge: async (ref, call) => (isOutside(ref) ? undefined : versions.purge(inAnyScope(ref), call)),
-      writtenIn: versions.writtenIn,
-    },
-    // Its entries of failed requests would have scopes.
-    audit: undefined,
-    changes: undefined,
-    changesHeld: undefined,
-  });
+  };
 }
-
-/** Whether records without a scope are outside the allowed scopes. */
-const isOutside = ({ within }: Visible): boolean => !withinMatcher(within)(null);

@@ -6,7 +6,7 @@ import { type Call, type Caller, invalidRequest, MAX_SCOPE_LENGTH, OmpError, typ
  * `write` is add and update, and import in all scopes; `delete` also erases.
  */
 export const ACTIONS = ['read', 'write', 'delete'] as const;
-type Action = (typeof ACTIONS)[number];
+export type Action = (typeof ACTIONS)[number];
 
 /** The grant to list, create and revoke keys (Decision 41). No other grant includes it, and it includes no other. */
 export const ADMIN_GRANT = 'admin:*';

@@ -3,6 +3,7 @@ import {
   ERASED_USE,
   type IdempotencyKey,
   invalidRequest,
+  type KeyClaim,
   type KeyUse,
   type Memory,
   type NewMemory,
@@ -11,14 +12,14 @@ import {
 } from '#contract';
 import { newRecord } from '#toolbox';
 
-/** An idempotency key, with the digest of the request's input. */
-export type RequestKey = IdempotencyKey & Pick<KeyUse, 'fingerprint'>;
+/** An idempotency key, with the digest of the request's input. Which kind of request it is, its method says. */
+export type RequestKey = Omit<IdempotencyKey, 'kind'> & Pick<KeyUse, 'fingerprint'>;
 
-/** A batch and an add may have the same key. No key of a client contains a line feed. */
-export const keyOfBatch = <Key extends IdempotencyKey>(key: Key): Key => ({ ...key, key: `batch\n${key.key}` });
-
-/** Repeated adds (Decision 20). */
-export const createRepeats = ({ keyUse, audit }: Provider) => ({
+/** Repeated adds of one kind (Decision 20). */
+export const createRepeats = ({ keyUse, audit }: Provider, kind: IdempotencyKey['kind']) => ({
+  /** The key as the provider stores it with the memories at these places. */
+  claim: (key: RequestKey | undefined, what: Pick<KeyClaim, 'before' | 'places' | 'size'>): KeyClaim | undefined =>
+    key && { ...key, kind, ...what },
   /** The earlier use of a key; undefined: there is none. Throws `invalid_request` if the input was another one. */
   async useOf(
     { caller, key, fingerprint }: RequestKey,
@@ -26,7 +27,7 @@ export const createRepeats = ({ keyUse, audit }: Provider) => ({
     call: Call,
   ): Promise<KeyUse | undefined> {
     const users = inputs.flatMap((input) => (input ? [input.user_id] : []));
-    const use = await keyUse?.({ caller, key, users }, call);
+    const use = await keyUse?.({ caller, kind, key, users }, call);
     if (!use || use.fingerprint === fingerprint) return use;
     if (use.fingerprint === ERASED_USE.fingerprint)
       throw invalidRequest('Idempotency-Key: what was added with this key was erased; to add it again, use a new one');

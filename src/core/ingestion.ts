@@ -1,6 +1,6 @@
 import {
   backgroundCall,
-  Call,
+  type Call,
   type EmbeddedMemory,
   type Embedder,
   type FailedMemory,
@@ -135,7 +135,7 @@ async function embedAll(embedder: Embedder, rows: readonly QueuedMemory[], call:
   const vectors: EmbeddedMemory[] = [];
   const rejections: FailedMemory[] = [];
   /** Who wrote the text pays for it. */
-  const callFor = ({ app = null }: QueuedMemory) => new Call(call.requestId, { ...GATEWAY, app }, call);
+  const callFor = ({ app = null }: QueuedMemory) => call.with({ caller: { ...GATEWAY, app } });
   const attempt = async (row: QueuedMemory): Promise<unknown> => {
     try {
       vectors.push({ row, vector: (await embed(embedder, row.content, callFor(row))) as Float32Array });

@@ -7,7 +7,6 @@ import {
   type EraseRequest,
   type ExportedMemory,
   type ImportRequest,
-  type KeyClaim,
   type LimitsOf,
   type Log,
   type Memory,
@@ -29,7 +28,7 @@ import { effectivePatch, requireVersion } from '#toolbox';
 import { keepUsage, type UsageReader } from './embedding-usage.ts';
 import { eraseFrom, type StoreErasure } from './erasure.ts';
 import { createFullUsers } from './full-users.ts';
-import { createRepeats, keyOfBatch, type RequestKey } from './idempotency.ts';
+import { createRepeats, type RequestKey } from './idempotency.ts';
 import { startIngestion } from './ingestion.ts';
 
 /** A query whose vector need not be computed yet. */
@@ -143,6 +142,9 @@ export interface Store extends WithoutVectors {
   /** The vector of a query, for several searches. */
   queryVector?(query: Pick<TextQuery, 'text' | 'scope'>, call: Call): Promise<Vector>;
 }
+
+/** Every member of a store, so that a new one does not compile until it is decided what several stores make of it. */
+export type StoreMembers = { [Member in keyof Required<Store>]: Store[Member] };
 
 /** A store with an `add`. */
 export type WritableStore = Store & Required<Pick<Store, 'add'>>;
@@ -266,7 +268,7 @@ function addTo(
   add: NonNullable<Provider['add']>,
   { provider, vectors, fullUsers, kick }: Writes,
 ): NonNullable<Store['add']> {
-  const { useOf, repeat } = createRepeats(provider);
+  const { useOf, repeat, claim } = createRepeats(provider, 'add');
   return async ({ input, key, onRepeat, limits }, call) => {
     let vector: Vector | undefined;
     for (;;) {
@@ -281,8 +283,8 @@ function addTo(
       const rejection = admit?.(input.user_id, usageOf(input));
       if (rejection) throw rejection;
       vector ??= await vectors.ofContent(input, call);
-      const claim = key && { ...key, before: undefined, places: [0], size: 1 };
-      const memory = await noting(fullUsers, input.user_id, add({ input, vector, key: claim, limits }, call));
+      const change = { input, vector, key: claim(key, { before: undefined, places: [0], size: 1 }), limits };
+      const memory = await noting(fullUsers, input.user_id, add(change, call));
       // No memory: another request has used the key meanwhile. Return its result.
       if (!memory) continue;
       if (vectors.deferred) kick();
@@ -296,9 +298,8 @@ function batchTo(
   { provider, vectors, fullUsers, kick }: Writes,
 ): NonNullable<Store['batch']> {
   const { check } = provider;
-  const { useOf, repeat } = createRepeats(provider);
-  return async ({ inputs, key: requestKey, onRepeat, limits }, call) => {
-    const key = requestKey && keyOfBatch(requestKey);
+  const { useOf, repeat, claim } = createRepeats(provider, 'batch');
+  return async ({ inputs, key, onRepeat, limits }, call) => {
     const outcomes: (BatchOutcome | undefined)[] = inputs.map((input) => input && rejectionOf(() => check?.(input)));
     const isOpen = (place: number) => inputs[place] !== undefined && outcomes[place] === undefined;
     const users = inputs.flatMap((input) => input?.user_id ?? []);
@@ -331,8 +332,8 @@ function batchTo(
         else items.push({ place, input: inputs[place] as NewMemory, vector });
       }
       const places = items.map(({ place }) => place);
-      const claim: KeyClaim | undefined = key && { ...key, before: use, places, size: inputs.length };
-      const results = items.length > 0 ? await batch({ items, key: claim, limits }, call) : [];
+      const claimed = claim(key, { before: use, places, size: inputs.length });
+      const results = items.length > 0 ? await batch({ items, key: claimed, limits }, call) : [];
       for (const [i, outcome] of results?.entries() ?? []) {
         outcomes[places[i] as number] = outcome;
         fullUsers?.note((items[i] as NewVector).input.user_id, outcome);

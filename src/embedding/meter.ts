@@ -14,7 +14,7 @@ export interface Meter extends UsageMeter {
 /** Names counted by themselves on one day: the subjects of tokens have no end. */
 const MAX_NAMES = 1_000;
 /** Stands for all further ones. */
-export const OTHERS = '(others)';
+const OTHERS = '(others)';
 /** Longest name, in UTF-16 units: an index of Postgres must hold it. */
 const MAX_NAME = 256;
 

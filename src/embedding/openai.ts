@@ -335,9 +335,9 @@ const MAX_REASON = 300;
 
 /** The service's own reason, for the operator, who may be shown anything but the key. */
 function reasonOf({ status, message }: APIError, api_key: string): string {
-  const said = message.slice(`${status} `.length).replaceAll(/\s+/g, ' ').trim();
-  if (said === '' || said === 'status code (no body)') return '';
-  return `: "${beginningOf(said.replaceAll(api_key || '\0', '[key]'), MAX_REASON)}"`;
+  const reason = message.slice(`${status} `.length).replaceAll(/\s+/g, ' ').trim();
+  if (reason === '' || reason === 'status code (no body)') return '';
+  return `: "${beginningOf(reason.replaceAll(api_key || '\0', '[key]'), MAX_REASON)}"`;
 }
 
 /**

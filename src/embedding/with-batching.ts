@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { Call, type Embedder, OmpError } from '#contract';
+import { type Call, type Embedder, OmpError } from '#contract';
 
 export interface BatchingLimits {
   /** Maximum texts of a batch. */
@@ -213,11 +213,7 @@ export const rejectedText = ({ provider, cause }: Pick<OmpError, 'provider' | 'c
   });
 
 /** A batch belongs to the request and trace of its first text. */
-const batchCall = ({ requestId, caller, trace }: Call, signal: AbortSignal): Call => {
-  const call = new Call(requestId, caller, signal);
-  call.trace = trace;
-  return call;
-};
+const batchCall = (call: Call, abortedBy: AbortSignal): Call => call.with({ consistency: undefined, abortedBy });
 
 /** Size of all cached vectors, and of an entry without its vector. */
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;

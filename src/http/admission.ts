@@ -136,8 +136,8 @@ export const authenticate =
     const verify = () => authenticator.authenticate(credential, call);
     try {
       const principal = await verify();
-      call.reauthenticate = verify;
-      call.caller = principal.id === ANONYMOUS.id ? { id: `address:${addressOf(c)}`, app: null } : principal;
+      const isAnonymous = principal.id === ANONYMOUS.id;
+      call.authenticated(isAnonymous ? { id: `address:${addressOf(c)}`, app: null } : principal, verify);
       c.set('principal', principal);
       c.set('session', gate.session(principal, wayOf(c.req.path)));
     } catch (error) {

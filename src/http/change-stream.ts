@@ -1,5 +1,5 @@
 import { Hono } from 'hono';
-import { Call } from '#contract';
+import type { Call } from '#contract';
 import { changes } from '../verbs/changes.ts';
 import type { Gate } from '../verbs/gate.ts';
 import type { Env } from './request.ts';
@@ -22,7 +22,7 @@ export function changeStream({ feed }: Pick<Gate, 'feed'>): Hono<Env> {
     const call = c.get('call');
     const input = (await read(c)) as Record<string, unknown>;
     // One call for all reads: they leave one audit entry. What each reserves is given back at once, not when the stream ends.
-    const own = new Call(call.requestId, call.caller, call);
+    const own = call.with({ consistency: undefined, trace: undefined, deadline: undefined });
     const ask = (query: object): Promise<Answer> => c.get('session').run(changes, { ...input, ...query }, own);
     const first = await ask({ wait: 0 });
     call.isStream = true;

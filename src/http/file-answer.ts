@@ -16,7 +16,7 @@ export function fileAnswer(c: Context<Env>, { name, pages }: FileAnswer): Respon
         yield encoder.encode(page.map((line) => `${JSON.stringify(line)}\n`).join(''));
         call.partTaken = true;
         // It may take as long as its client likes.
-        await call.reauthenticate?.();
+        await call.reauthenticate();
       }
     } catch (error) {
       reportError(error, c);

@@ -2,6 +2,7 @@ import type { Context } from 'hono';
 import type { z } from 'zod';
 import { invalidRequest, OmpError, UNTRUSTED } from '#contract';
 import { mem0Scope } from '#toolbox';
+import { isAllowed } from '../core/demands.ts';
 import type { Store } from '../core/with-embedder.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
@@ -84,8 +85,7 @@ export async function deleteAllOf(
   entity: Entity,
   { description: { features } }: Described,
 ): Promise<void> {
-  const { grants, untrusted } = c.get('principal');
-  const seesAll = grants.read === null && grants.delete === null && !untrusted;
+  const seesAll = isAllowed({ read: 'all', delete: 'all', trusted: true }, c.get('principal'));
   const isUser = entity.agent === undefined && entity.run === undefined;
   if (isUser && seesAll && 'erase' in features && features.erase)
     await run(c, VERB_TABLE.erase, { id: entity.user_id });

@@ -5,12 +5,12 @@ import { METHOD_NAME_ALL } from 'hono/router';
 import {
   Call,
   type Caller,
+  type CallFields,
   type Consistency,
   invalidRequest,
   type LeftOut,
   type Log,
   OmpError,
-  type Trace,
 } from '#contract';
 import type { Principal } from '../core/grants.ts';
 import type { ObservedRequest, Telemetry } from '../core/telemetry.ts';
@@ -80,10 +80,13 @@ export function callMiddleware({
   return async (c, next) => {
     const header = c.req.header('x-request-id');
     const requestId = header !== undefined && REQUEST_ID.test(header) ? header : newRequestId();
-    const call = new RequestCall(requestId, c);
     const observation = telemetry.request(c.req.method, (name) => c.req.header(name), PROBES.has(c.req.path));
-    if (observation.trace) call.trace = observation.trace;
-    if (consistencyTokens) call.consistency = consistencyOf(c);
+    const startedAt = performance.now();
+    const call = new RequestCall(requestId, c, {
+      consistency: consistencyTokens ? consistencyOf(c) : undefined,
+      trace: observation.trace,
+      deadline: startedAt + deadlineMs,
+    });
     c.set('call', call);
     c.set('log', log);
     c.set('provider', provider);
@@ -106,8 +109,6 @@ export function callMiddleware({
       }
       deadline.refresh();
     }, deadlineMs);
-    const startedAt = performance.now();
-    call.deadline = startedAt + deadlineMs;
     outgoing?.once('close', () => {
       clearTimeout(deadline);
       if (!outgoing.writableFinished) call.abort(clientDisconnected());
@@ -129,6 +130,8 @@ export function callMiddleware({
 
 /** The call of a request over HTTP. */
 class RequestCall extends Call {
+  /** Known after authentication; until then, the gateway acts for itself. */
+  declare caller: Caller;
   readonly #context: Context;
   /** The names in `X-Ignored-Fields`. */
   #ignoredNames: Set<string> | undefined = undefined;
@@ -141,12 +144,22 @@ class RequestCall extends Call {
   isStream = false;
   /** Whether the client has taken a part of the stream since the deadline last passed. */
   partTaken = false;
-  /** Rejects unless the credential of the caller is valid now. Set by `authenticate`. */
-  reauthenticate: (() => Promise<unknown>) | undefined = undefined;
+  #verify: (() => Promise<unknown>) | undefined = undefined;
 
-  constructor(requestId: string, context: Context) {
-    super(requestId);
+  constructor(requestId: string, context: Context, fields: Omit<CallFields, 'requestId' | 'caller'>) {
+    super(requestId, undefined, undefined, fields);
     this.#context = context;
+  }
+
+  /** From now on the request is that of this caller. `verify` rejects unless its credential is valid then. */
+  authenticated(caller: Caller, verify: () => Promise<unknown>): void {
+    this.caller = caller;
+    this.#verify = verify;
+  }
+
+  /** Rejects unless the credential of the caller is valid now. */
+  async reauthenticate(): Promise<void> {
+    await this.#verify?.();
   }
 
   override ignored(name: string): void {
@@ -182,14 +195,8 @@ class RequestCall extends Call {
       this.idleMs += performance.now() - since;
     });
     // What happened after a key was revoked is not for its holder.
-    await this.reauthenticate?.();
+    await this.reauthenticate();
     return result;
-  }
-
-  override inTrace(trace: Trace): Call {
-    const call = super.inTrace(trace);
-    call.afterAnswer = (work) => this.afterAnswer(work);
-    return call;
   }
 
   end(): void {

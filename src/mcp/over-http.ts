@@ -1,7 +1,8 @@
 import { OmpError } from '#contract';
-import { ApiError, type Capabilities, InvalidResponseError, MemoryClient } from '../../clients/typescript/src/index.ts';
+import { ApiError, InvalidResponseError, MemoryClient } from '../../clients/typescript/src/index.ts';
 import { createSend, type Request } from '../../clients/typescript/src/transport.ts';
 import type { Verb } from '../verbs/verb.ts';
+import type { Supported } from './server.ts';
 import { forUser, type UserMemories } from './tools.ts';
 
 interface RemoteOptions {
@@ -62,7 +63,7 @@ function bodyAndQuery(body: Verb['body'], fields: Fields): Pick<Request, 'body' 
 }
 
 /** Names of the verbs that a gateway supports, and its features. Rejects if it does not say. */
-export async function remoteCapabilities(options: RemoteOptions): Promise<Pick<Capabilities, 'verbs' | 'features'>> {
+export async function remoteCapabilities(options: RemoteOptions): Promise<Supported> {
   const { verbs, features } = await new MemoryClient(clientOptions(options)).capabilities();
   if (!Array.isArray(verbs)) throw new Error('the answer of /capabilities has no verbs');
   return { verbs, features: { ...features } };

@@ -5,7 +5,7 @@ import {
   InvalidRequestError,
   PayloadTooLargeError,
 } from '../../clients/typescript/src/index.ts';
-import type { Store } from './store.ts';
+import type { GatewayStore } from './store.ts';
 
 export type OnConflict = 'skip' | 'replace' | 'fail';
 
@@ -55,7 +55,7 @@ const MAX_BYTES = 500_000;
 const MAX_NAMED = 20;
 
 /** Stores pages of memories, each before the next one. Throws if an id exists and `onConflict` is `fail`. */
-export function createCopy(target: Store, options: CopyOptions) {
+export function createCopy(target: GatewayStore, options: CopyOptions) {
   const { onConflict, concurrency, perMinute, signal } = options;
   const counts = noCounts();
   const pace = createPace(perMinute, signal, options.clock);

@@ -23,9 +23,6 @@ export interface Header {
 /** A memory as on the wire. */
 export type Line = Readonly<Record<string, unknown>>;
 
-/** The file is damaged or is none of ours. The message says what to do. */
-export class FileError extends Error {}
-
 /** Where lines of JSON go. */
 export interface Output {
   readonly name: string;
@@ -146,7 +143,7 @@ export function writerTo(
 }
 
 /**
- * The memories, after `onHeader` was called. Throws a `FileError` at the end if the file was cut or changed: a caller that must
+ * The memories, after `onHeader` was called. Throws at the end if the file was cut or changed: a caller that must
  * not act on half a file reads it twice. `path` says whether `input` is compressed.
  */
 export async function* readFile(
@@ -168,7 +165,7 @@ export async function* readFile(
   }
   const last = previous && previous.at(-1) === 10 ? parsed(previous, count + 2) : undefined;
   if (last?.count !== count || last.sha256 !== hash.digest('hex')) {
-    throw new FileError('the file was cut or changed: its last line does not match; export it again');
+    throw new Error('the file was cut or changed: its last line does not match; export it again');
   }
 }
 
@@ -192,11 +189,11 @@ async function* linesOf(from: string | Readable, compressed: boolean): AsyncGene
       }
       parts.push(chunk.subarray(start));
       bytes += chunk.length - start;
-      if (bytes > MAX_BYTES) throw new FileError(`line ${number} ${TOO_LONG}`);
+      if (bytes > MAX_BYTES) throw new Error(`line ${number} ${TOO_LONG}`);
     }
   } catch (error) {
     if (!String((error as NodeJS.ErrnoException).code).startsWith('Z_')) throw error;
-    throw new FileError('the file was cut or changed: it cannot be decompressed; export it again', { cause: error });
+    throw new Error('the file was cut or changed: it cannot be decompressed; export it again', { cause: error });
   }
   if (bytes > 0) yield Buffer.concat(parts);
 }
@@ -204,7 +201,7 @@ async function* linesOf(from: string | Readable, compressed: boolean): AsyncGene
 function headerOf(line: Buffer): Header {
   const header = parsed(line, 1);
   if (header.omp_export === FORMAT) return header as unknown as Header;
-  throw new FileError(`line 1 is no header of an export in format ${FORMAT}`);
+  throw new Error(`line 1 is no header of an export in format ${FORMAT}`);
 }
 
 function parsed(line: Buffer, number: number): Line {
@@ -212,9 +209,9 @@ function parsed(line: Buffer, number: number): Line {
     const value = parseJson(line);
     if (value && typeof value === 'object' && !Array.isArray(value)) return value as Line;
   } catch (error) {
-    if (error instanceof RangeError) throw new FileError(`line ${number} ${error.message}`);
+    if (error instanceof RangeError) throw new Error(`line ${number} ${error.message}`);
   }
-  throw new FileError(`line ${number} is not a JSON object`);
+  throw new Error(`line ${number} is not a JSON object`);
 }
 
 /** Replaces a small file as a whole. `indent`: for people. */

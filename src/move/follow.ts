@@ -1,6 +1,6 @@
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { type CopyOptions, createCopy } from './copy.ts';
-import { deleteMemory, eraseUser, memoriesOf, pagesOf, type Store } from './store.ts';
+import { deleteMemory, eraseUser, type GatewayStore, memoriesOf, pagesOf } from './store.ts';
 import type { Difference, Side } from './verify.ts';
 
 /** A change of the source, as in its feed. */
@@ -31,7 +31,11 @@ const TOGETHER = 500;
  * Makes memories of the target what they are in the source now: stored, replaced or deleted. It does not matter what was changed, nor how
  * often, so that anything may be repeated after an interruption. A memory that changes meanwhile is changed again later in the feed.
  */
-export function createFollower(source: Store, target: Store, { users, rejected, ...options }: FollowOptions) {
+export function createFollower(
+  source: GatewayStore,
+  target: GatewayStore,
+  { users, rejected, ...options }: FollowOptions,
+) {
   const { signal, concurrency } = options;
   const isWanted = ({ user_id }: Pick<ExportedMemory, 'user_id'>) => users.length === 0 || users.includes(user_id);
   const copy = createCopy(target, {
@@ -81,7 +85,7 @@ export function createFollower(source: Store, target: Store, { users, rejected, 
 export type Follower = ReturnType<typeof createFollower>;
 
 /** All memories of these users; none: of every user. */
-export const sideOf = (store: Store, users: readonly string[]): Side => ({
+export const sideOf = (store: GatewayStore, users: readonly string[]): Side => ({
   name: store.name,
   store,
   async *memories() {
@@ -90,7 +94,12 @@ export const sideOf = (store: Store, users: readonly string[]): Side => ({
 });
 
 /** Only what was touched, without what belongs to other users. */
-export const touchedSide = (store: Store, touched: Touched, users: readonly string[], signal: AbortSignal): Side => ({
+export const touchedSide = (
+  store: GatewayStore,
+  touched: Touched,
+  users: readonly string[],
+  signal: AbortSignal,
+): Side => ({
   name: store.name,
   store,
   async *memories() {

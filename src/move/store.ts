@@ -10,7 +10,7 @@ import {
 } from '../../clients/typescript/src/index.ts';
 
 /** A store that memories are read from or written to, spoken to through a gateway. */
-export interface Store {
+export interface GatewayStore {
   /** Messages name the store so. */
   readonly name: string;
   readonly client: MemoryClient;
@@ -33,7 +33,7 @@ export interface Filters {
 }
 
 /** Where a walk over a store goes on. */
-export interface Place {
+export interface WalkPlace {
   readonly user: number;
   readonly cursor?: string | undefined;
 }
@@ -41,7 +41,7 @@ export interface Place {
 export interface Page {
   readonly memories: readonly ExportedMemory[];
   /** Where the walk goes on after this page; undefined: it is the last one, or the walk cannot go on later. */
-  readonly next: Place | undefined;
+  readonly next: WalkPlace | undefined;
 }
 
 const PAGE = 500;
@@ -65,7 +65,7 @@ export async function openStore(
   name: string,
   { url, key, patience, fetch: send = fetch, onRetry = () => {}, onWarning = () => {} }: StoreOptions,
   close: () => Promise<void> = async () => {},
-): Promise<Store> {
+): Promise<GatewayStore> {
   const client = new MemoryClient({ url, ...PATIENCE, ...(key && { key }), fetch: watched(send, onRetry), onWarning });
   // The name of no gateway is to be told soon.
   const capabilities = await client.capabilities(patience ? { signal: patience } : { retries: 2 });
@@ -95,30 +95,30 @@ function watched(request: typeof fetch, onRetry: (trouble: string) => void): typ
  * All memories of a store that the filters leave, page by page: by its export, or else user by user by its lists. Throws
  * if the store can list neither all memories nor its users, and no users are given.
  */
-export async function* pagesOf(store: Store, filters: Filters, from?: Place): AsyncGenerator<Page> {
+export async function* pagesOf(store: GatewayStore, filters: Filters, from?: WalkPlace): AsyncGenerator<Page> {
   const { client, capabilities } = store;
   const { since, vectors } = filters;
   const matches = matcherOf(filters);
-  const whole = capabilities.features.export === true;
+  const canExport = capabilities.features.export === true;
   const users: readonly (string | undefined)[] =
-    filters.users.length > 0 ? filters.users : whole ? [undefined] : await allUsers(store);
+    filters.users.length > 0 ? filters.users : canExport ? [undefined] : await allUsers(store);
   for (let user = from?.user ?? 0; user < users.length; user++) {
     let cursor = user === from?.user ? from.cursor : undefined;
     do {
       const user_id = users[user];
-      const page = whole
+      const page = canExport
         ? await client.export({ user_id, since, vectors, versions: store.versions, limit: PAGE, cursor }).page()
         : await listed(client, { user_id: user_id as string, limit: PAGE, cursor });
       requireWhole(store, page);
       cursor = page.next_cursor ?? undefined;
       const next = cursor === undefined ? { user: user + 1 } : { user, cursor };
-      yield { memories: page.memories.filter(matches), next: whole && next.user < users.length ? next : undefined };
+      yield { memories: page.memories.filter(matches), next: canExport && next.user < users.length ? next : undefined };
     } while (cursor !== undefined);
   }
 }
 
 /** Throws if the page lacks a store: what is missing would count as deleted. */
-function requireWhole({ name }: Store, page: object): void {
+function requireWhole({ name }: GatewayStore, page: object): void {
   const { 'x-partial': partial = [], 'x-without': without = [] } = page as LeftOut;
   const [first] = [...partial, ...without];
   if (first === undefined) return;
@@ -130,7 +130,7 @@ const listed = async (client: MemoryClient, query: Parameters<MemoryClient['memo
   return { memories: items, ...rest };
 };
 
-async function allUsers({ name, client, capabilities }: Store): Promise<string[]> {
+async function allUsers({ name, client, capabilities }: GatewayStore): Promise<string[]> {
   if (!capabilities.features.users) throw new Error(`${name} cannot list its users; name them with --user`);
   const users: string[] = [];
   for await (const { user_id } of client.users.list({ limit: PAGE })) users.push(user_id);
@@ -143,12 +143,12 @@ const ID_CHARACTERS = 4_000;
 
 /** These memories as they are now, with their vectors if the store can give them; without those that do not exist. */
 export async function memoriesOf(
-  { client, capabilities, versions }: Store,
+  { client, capabilities, versions }: GatewayStore,
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<ExportedMemory[]> {
   // A gateway that knows no freeze knows no export by ids either, and would answer all memories.
-  const whole = capabilities.features.export === true && capabilities.features.freeze !== undefined;
+  const canExport = capabilities.features.export === true && capabilities.features.freeze !== undefined;
   const found: ExportedMemory[] = [];
   for (let at = 0; at < ids.length; ) {
     const some: string[] = [];
@@ -158,7 +158,7 @@ export async function memoriesOf(
       if (characters > ID_CHARACTERS && some.length > 0) break;
       some.push(id);
     }
-    if (whole) {
+    if (canExport) {
       for await (const memory of client.export({ id: some, vectors: true, versions, limit: IDS }, { signal }))
         found.push(memory);
     } else {
@@ -170,10 +170,10 @@ export async function memoriesOf(
 }
 
 /** Deletes a memory, or all memories of a user, however often the gateway fails meanwhile. One that does not exist is deleted. */
-export const deleteMemory = ({ client }: Store, id: string, signal: AbortSignal): Promise<void> =>
+export const deleteMemory = ({ client }: GatewayStore, id: string, signal: AbortSignal): Promise<void> =>
   insist(async () => void (await orAbsent(client.memories.delete(id, { signal }))), signal);
 
-export async function eraseUser(store: Store, user_id: string, signal: AbortSignal): Promise<void> {
+export async function eraseUser(store: GatewayStore, user_id: string, signal: AbortSignal): Promise<void> {
   const { client, capabilities } = store;
   if (capabilities.features.erase)
     return insist(async () => {

@@ -9,7 +9,7 @@ export type Json = Readonly<Record<string, unknown>>;
 type Role = 'user' | 'assistant';
 
 /** What a person wrote, or the last text of the assistant in a turn. */
-export interface Said {
+export interface Message {
   readonly role: Role;
   text: string;
   readonly at: unknown;
@@ -23,7 +23,7 @@ export interface Said {
 export type LeftOut = Record<'working' | 'injected' | 'sub_agent' | 'taken_back' | 'copies', number>;
 
 /** Reads one session, record by record. */
-export interface Session {
+export interface AgentSession {
   /** The working folder at the beginning. */
   readonly cwd: string | undefined;
   /** Whether a record was there that the format has: a file without any is of another one. */
@@ -33,7 +33,7 @@ export interface Session {
    * The messages so far, in their order. `ended`: nothing follows for now, so the last text of the assistant counts as its answer
    * although nothing says so.
    */
-  said(ended: boolean): { readonly said: readonly Said[]; readonly leftOut: LeftOut };
+  messages(ended: boolean): { readonly messages: readonly Message[]; readonly leftOut: LeftOut };
 }
 
 interface TranscriptFormat {
@@ -41,7 +41,7 @@ interface TranscriptFormat {
   folders(env: Readonly<Record<string, string | undefined>>, home: string): string[];
   /** Whether a file of these folders is a session of a person, by its path below the folder. */
   isSession(path: string): boolean;
-  open(): Session;
+  open(): AgentSession;
 }
 
 export const TRANSCRIPT_FORMATS = {
@@ -69,12 +69,12 @@ export type TranscriptFormatName = keyof typeof TRANSCRIPT_FORMATS;
 
 /** Collects the messages of a session: what the assistant says before it calls a tool is no answer. */
 function createTurns() {
-  const said: Said[] = [];
+  const messages: Message[] = [];
   const leftOut: LeftOut = { working: 0, injected: 0, sub_agent: 0, taken_back: 0, copies: 0 };
   let people = 0;
-  let last: { readonly message: Said; readonly part: unknown; isAnswer: boolean } | undefined;
+  let last: { readonly message: Message; readonly part: unknown; isAnswer: boolean } | undefined;
   const settle = (isAnswer: boolean) => {
-    if (last && (isAnswer || last.isAnswer)) said.push(last.message);
+    if (last && (isAnswer || last.isAnswer)) messages.push(last.message);
     else if (last) leftOut.working++;
     last = undefined;
   };
@@ -82,13 +82,13 @@ function createTurns() {
     leftOut,
     /** Messages of the person so far. */
     people: () => people,
-    person(message: Said): void {
+    person(message: Message): void {
       settle(true);
-      said.push(message);
+      messages.push(message);
       people++;
     },
     /** `part`: texts that follow each other with the same one are one message. */
-    assistant(message: Said, part?: unknown): void {
+    assistant(message: Message, part?: unknown): void {
       if (last && part !== undefined && last.part === part) last.message.text += `\n\n${message.text}`;
       else {
         settle(false);
@@ -103,21 +103,21 @@ function createTurns() {
     /** The last turns do not count any more: each begins with a message of the person. */
     takeBack(turns: number): void {
       settle(true);
-      for (let left = turns; left > 0 && said.length > 0; leftOut.taken_back++) {
-        if (said.pop()?.role !== 'user') continue;
+      for (let left = turns; left > 0 && messages.length > 0; leftOut.taken_back++) {
+        if (messages.pop()?.role !== 'user') continue;
         people--;
         left--;
       }
     },
-    said: (ended: boolean) => ({
-      said: last && (ended || last.isAnswer) ? [...said, last.message] : said,
+    messages: (ended: boolean) => ({
+      messages: last && (ended || last.isAnswer) ? [...messages, last.message] : messages,
       leftOut,
     }),
   };
 }
 
 /** `projects/<folder>/<session>.jsonl`: each line a record with a `uuid`, or none of the conversation. */
-function claudeCode(): Session {
+function claudeCode(): AgentSession {
   const turns = createTurns();
   let cwd: string | undefined;
   let isKnown = false;
@@ -128,7 +128,7 @@ function claudeCode(): Session {
     get isKnown() {
       return isKnown;
     },
-    said: turns.said,
+    messages: turns.messages,
     add(record) {
       cwd ??= textOrNone(record.cwd);
       isKnown ||= typeof (record.sessionId ?? record.leafUuid ?? record.messageId) === 'string';
@@ -177,7 +177,7 @@ function queuedPrompt({ type, prompt, commandMode = 'prompt', carriedByCompactio
 const COPIED_TURN = 'external-import-turn-';
 
 /** `rollout-<time>-<id>.jsonl`: lines `{timestamp, type, payload}`. */
-function codex(): Session {
+function codex(): AgentSession {
   const turns = createTurns();
   let cwd: string | undefined;
   let ref: unknown;
@@ -198,7 +198,7 @@ function codex(): Session {
     if (reason) turns.leftOut[reason]++;
     return !reason;
   };
-  const message = (role: Role, text: string, at: unknown): Said => ({
+  const message = (role: Role, text: string, at: unknown): Message => ({
     ...{ role, text, at, ref },
     key: JSON.stringify([root, turns.people(), role, text]),
   });
@@ -260,7 +260,7 @@ function codex(): Session {
     get isKnown() {
       return ref !== undefined;
     },
-    said: turns.said,
+    messages: turns.messages,
     add(record) {
       const payload = object(record.payload);
       if (record.type === 'session_meta') {
@@ -280,9 +280,9 @@ function codex(): Session {
  * `chats/session-<time>-<id>.jsonl`: a header, then a log of changes to a list of messages. Older versions wrote the whole list as one
  * JSON file.
  */
-function gemini(): Session {
+function gemini(): AgentSession {
   // Undefined: a record that is no message.
-  const records = new Map<string, { readonly message: Said; readonly goesOn: boolean } | undefined>();
+  const records = new Map<string, { readonly message: Message; readonly goesOn: boolean } | undefined>();
   let order: string[] = [];
   let ref: unknown;
   let isSubAgent = false;
@@ -324,7 +324,7 @@ function gemini(): Session {
       else if (record.id !== undefined) put(record);
       else header(record);
     },
-    said(ended) {
+    messages(ended) {
       const turns = createTurns();
       turns.leftOut.taken_back = takenBack;
       for (const record of records.values()) {
@@ -337,7 +337,7 @@ function gemini(): Session {
         }
         if (goesOn) turns.goesOn();
       }
-      return turns.said(ended);
+      return turns.messages(ended);
     },
   };
 }

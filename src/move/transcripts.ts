@@ -6,10 +6,10 @@ import { MAX_BYTES, parseJson } from './json.ts';
 import type { Fields } from './readers.ts';
 import { maskSecrets } from './secrets.ts';
 import {
+  type AgentSession,
   type Json,
   type LeftOut,
-  type Said,
-  type Session,
+  type Message,
   TRANSCRIPT_FORMATS,
   type TranscriptFormatName,
 } from './transcript-formats.ts';
@@ -80,9 +80,9 @@ export function openTranscripts(options: TranscriptOptions) {
   const states = new Map<string, string>();
   const growing = new Map<string, ReturnType<typeof openSession>>();
   const memoriesOf = (session: ReturnType<typeof openSession>, ended: boolean, summary = emptySummary()) => {
-    const { said, leftOut } = session.said(ended);
+    const { messages, leftOut } = session.messages(ended);
     const memories: Fields[] = [];
-    for (const message of said) {
+    for (const message of messages) {
       const id = idOf(message, options);
       const memory = seen.has(id) ? 'copies' : memoryOf(message, session.cwd(), options);
       if (typeof memory === 'string') summary.left_out[memory]++;
@@ -165,7 +165,7 @@ const orNone = <Result>(work: Promise<Result>, none: Result, denied = () => {}):
 
 /** A session whose file may grow, or be replaced. */
 function openSession(format: TranscriptFormatName, path: string) {
-  let session: Session = TRANSCRIPT_FORMATS[format].open();
+  let session: AgentSession = TRANSCRIPT_FORMATS[format].open();
   let lines = { unreadable: 0, denied: 0, long_lines: 0 };
   let place = { ino: 0, end: 0 };
   let root: string | undefined;
@@ -185,7 +185,8 @@ function openSession(format: TranscriptFormatName, path: string) {
     cwd: () => session.cwd ?? root,
     /** Whether it holds something, but no record of the format. */
     isUnknown: () => !isEmpty && !session.isKnown,
-    said: (ended: boolean): { readonly said: readonly Said[]; readonly leftOut: LeftOut } => session.said(ended),
+    messages: (ended: boolean): { readonly messages: readonly Message[]; readonly leftOut: LeftOut } =>
+      session.messages(ended),
     /** Reads what is new. `ended`: a last line without an end counts too, if it is whole. */
     async read(ended: boolean): Promise<void> {
       if (isCompressed) return;
@@ -258,14 +259,14 @@ function jsonOf(line: Buffer): unknown {
 }
 
 /** The same in every run, also when secrets are recognised that were not. */
-function idOf({ key }: Said, { format, user_id }: TranscriptOptions): string {
+function idOf({ key }: Message, { format, user_id }: TranscriptOptions): string {
   const hash = createHash('sha256').update(JSON.stringify([user_id, key]));
   return `${format}-${hash.digest('hex').slice(0, 32)}`;
 }
 
 /** A message as a memory without its id, or why it is left out. */
 function memoryOf(
-  { role, text, at, ref }: Said,
+  { role, text, at, ref }: Message,
   cwd: string | undefined,
   { format, user_id, home, max_content_length }: TranscriptOptions,
 ): { readonly fields: Fields; readonly masked: number } | Reason {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
-import type { Store } from './store.ts';
+import type { GatewayStore } from './store.ts';
 
 /** Memories by id; the two sides are read in any order, so that neither has to sort. */
 export interface Side {
   readonly name: string;
   /** Undefined: it cannot be searched. */
-  readonly store: Store | undefined;
+  readonly store: GatewayStore | undefined;
   memories(): AsyncIterable<ExportedMemory>;
 }
 
@@ -189,7 +189,7 @@ export async function compareQueries(
   b: Side,
   samples: readonly ExportedMemory[],
 ): Promise<{ readonly overlap: number | null; readonly results: readonly QueryResult[] }> {
-  const stores = [a.store, b.store].filter((store) => store?.capabilities.verbs.includes('search')) as Store[];
+  const stores = [a.store, b.store].filter((store) => store?.capabilities.verbs.includes('search')) as GatewayStore[];
   if (stores.length < 2 || samples.length === 0) return { overlap: null, results: [] };
   let shared = 0;
   const results: QueryResult[] = [];

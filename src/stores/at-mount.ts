@@ -1,21 +1,14 @@
-import { type Memory, type NewMemory, OmpError, providerError, type Ref, type Visible, type Within } from '#contract';
-import { visibleMatcher, withinBelow, withMemories } from '#toolbox';
+import { type Memory, type MemoryPatch, type NewMemory, OF_THE_ROOT, providerError, type Within } from '#contract';
+import { visibleMatcher, withinBelow } from '#toolbox';
+import { NOTHING, SAME, STORE_METHODS, translate } from '../core/translate.ts';
 import type { Store } from '../core/with-embedder.ts';
 
 /*
  * A store in the names of the gateway: its ids and scopes, and what hides where (Decision 48).
  */
 
-/** What only the root store has. */
-const OF_THE_ROOT = {
-  mounts: undefined,
-  keys: undefined,
-  audit: undefined,
-  changes: undefined,
-  changesHeld: undefined,
-  webhooks: undefined,
-  embeddingUsage: undefined,
-};
+/** What a mounted store lacks. */
+export const NOT_AT_MOUNT = Object.fromEntries([...OF_THE_ROOT, 'mounts'].map((member) => [member, undefined]));
 
 /** Where a store is mounted. */
 export interface Place {
@@ -24,9 +17,6 @@ export interface Place {
   /** The scope of the store's records without a scope; all its other scopes lie below. */
   readonly mount: string;
 }
-
-/** Every member of a store, so that a new one does not compile until it is decided what a mount does with it. */
-export type StoreMembers = { [Member in keyof Required<Store>]: Store[Member] };
 
 /** What the ids of a store begin with. */
 export const idPrefix = (name: string): string => `~${name}~`;
@@ -49,180 +39,74 @@ const shownId = (id: string, prefix: string): string => {
   return NAMED.test(id) ? id : prefix + id;
 };
 
-/** The prefix of a search below a scope, in the store's own names. `undefined`: all scopes; null: no record can match. */
-function prefixBelow(prefix: string | undefined, mount: string): string | undefined | null {
-  if (prefix === undefined || mount.startsWith(prefix)) return undefined;
+/** The prefix of a search below a scope, in the store's own names. `undefined`: all scopes. */
+function prefixBelow(prefix: string, mount: string): string | undefined | typeof NOTHING {
+  if (mount.startsWith(prefix)) return undefined;
   const top = `${mount}/`;
-  return prefix.startsWith(top) ? prefix.slice(top.length) : null;
+  return prefix.startsWith(top) ? prefix.slice(top.length) : NOTHING;
 }
-
-/** The names of a store's own, and those that clients see. */
-function namesOf(prefix: string, mount: string) {
-  const ownId = (id: string): string => id.slice(prefix.length);
-  const ownScope = (scope: string | null): string | null =>
-    scope === null || scope === mount ? null : scope.slice(mount.length + 1);
-  const shownScope = (scope: string | null): string => (scope === null ? mount : `${mount}/${scope}`);
-  const toOwn = <Fields extends NewMemory>(fields: Fields): Fields => ({
-    ...fields,
-    scope: ownScope(fields.scope),
-    supersedes: fields.supersedes.map((id) => keptId(id, prefix)),
-  });
-  // Not a spread: see docs/performance-notes.md.
-  const toShown = (memory: Memory): Memory => ({
-    id: prefix + memory.id,
-    content: memory.content,
-    user_id: memory.user_id,
-    created_at: memory.created_at,
-    updated_at: memory.updated_at,
-    scope: shownScope(memory.scope),
-    tags: memory.tags,
-    source: memory.source,
-    confidence: memory.confidence,
-    valid_from: memory.valid_from,
-    valid_to: memory.valid_to,
-    supersedes: memory.supersedes.map((id) => shownId(id, prefix)),
-    embedding_model: memory.embedding_model,
-    status: memory.status,
-    extensions: memory.extensions,
-  });
-  return { ownId, ownScope, shownScope, toOwn, toShown };
-}
-
-/** The members that have nothing to do with ids and scopes. */
-const asTheyAre = (inner: Store) => ({
-  name: inner.name,
-  capabilities: inner.capabilities,
-  embedding: inner.embedding,
-  idempotent: inner.idempotent,
-  read_only: inner.read_only,
-  ping: inner.ping,
-  stats: inner.stats,
-  backlog: inner.backlog,
-  close: inner.close,
-  freezing: inner.freezing,
-  queryVector: inner.queryVector,
-  userUsage: inner.userUsage,
-});
 
 /** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
 export function atMount(inner: Store, { name, mount }: Place): Store {
   const prefix = idPrefix(name);
-  const { add, batch, update, delete: remove, list, search, users, userStats, erase } = inner;
-  const { export: exportPart, import: importMemories, neighbours, versions } = inner;
-  const writtenIn = versions?.writtenIn;
-  const hasScopes = inner.capabilities.scopes !== 'none';
   const below = ownWithin(inner, mount);
-
-  const { ownId, ownScope, shownScope, toOwn, toShown } = namesOf(prefix, mount);
-  const shownIfPresent = (memory: Memory | undefined): Memory | undefined => memory && toShown(memory);
-  const visible = <Query extends Visible>(query: Query): Query => ({ ...query, within: below(query.within) });
-  const ownRef = (ref: Ref): Ref | undefined => {
-    const own = visible({ ...ref, id: ownId(ref.id) });
-    return own.within?.length === 0 ? undefined : own;
-  };
-
-  const members: StoreMembers = {
-    ...asTheyAre(inner),
-    ...OF_THE_ROOT,
-    add: add && (async ({ input, ...rest }, call) => toShown(await add({ input: toOwn(input), ...rest }, call))),
-    batch:
-      batch &&
-      (async ({ inputs, ...rest }, call) => {
-        const outcomes = await batch({ inputs: inputs.map((input) => input && toOwn(input)), ...rest }, call);
-        return outcomes.map((outcome) => (outcome instanceof OmpError ? outcome : shownIfPresent(outcome)));
-      }),
-    async get(ref, call) {
-      const own = ownRef(ref);
-      return own && shownIfPresent(await inner.get(own, call));
+  const ownId = (id: string): string => id.slice(prefix.length);
+  const ownScope = (scope: string | null): string | null =>
+    scope === null || scope === mount ? null : scope.slice(mount.length + 1);
+  const ownIds = (ids: readonly string[]) => ids.map((id) => keptId(id, prefix));
+  const toOwn = <Of extends NewMemory>(fields: Of): Of => ({
+    ...fields,
+    scope: ownScope(fields.scope),
+    supersedes: ownIds(fields.supersedes),
+  });
+  // A store without scopes has no other scope than the mount.
+  const isKept = (scope: string | null | undefined) =>
+    scope !== undefined && (inner.capabilities.scopes !== 'none' || scope !== mount);
+  const shownScope = (scope: string | null): string => (scope === null ? mount : `${mount}/${scope}`);
+  const request = {
+    id: ownId,
+    scope: ownScope,
+    globs(globs: string | readonly string[]) {
+      const own = below([globs].flat());
+      return own?.length === 1 && own[0] ? own[0] : (own ?? undefined);
     },
-    update:
-      update &&
-      (async ({ ref, patch: { scope, supersedes, ...rest }, limits }, call) => {
-        const own = ownRef(ref);
-        const patch = {
-          ...rest,
-          // A store without scopes has no other scope than the mount.
-          ...(scope !== undefined && (hasScopes || scope !== mount) && { scope: ownScope(scope) }),
-          ...(supersedes && { supersedes: supersedes.map((id) => keptId(id, prefix)) }),
-        };
-        return own && shownIfPresent(await update({ ref: own, patch, limits }, call));
-      }),
-    delete:
-      remove &&
-      (async (ref, call) => {
-        const own = ownRef(ref);
-        return own !== undefined && remove(own, call);
-      }),
-    list:
-      list &&
-      (async ({ scope, after, ...query }, call) => {
-        const globs = scope === undefined ? null : below([scope].flat());
-        const [single] = globs ?? [];
-        const own = {
-          ...visible(query),
-          ...(globs && { scope: globs.length === 1 && single ? single : globs }),
-          ...(after && { after: { ...after, id: ownId(after.id) } }),
-        };
-        return (await list(own, call)).map(toShown);
-      }),
-    search:
-      search &&
-      (async ({ scope, ...query }, call) => {
-        const own = prefixBelow(scope, mount);
-        if (own === null) return [];
-        const hits = await search({ ...visible(query), ...(own !== undefined && { scope: own }) }, call);
-        return hits.map((hit) => ({ ...hit, memory: toShown(hit.memory) }));
-      }),
-    neighbours:
-      neighbours &&
-      (async (query, call) => (await neighbours({ ...visible(query), ids: query.ids.map(ownId) }, call)).map(toShown)),
-    users: users && ((query, call) => users(visible(query), call)),
-    userStats:
-      userStats &&
-      (async (query, call) => {
-        const stats = await userStats(visible(query), call);
-        return { ...stats, scopes: stats.scopes.map(({ scope, count }) => ({ scope: shownScope(scope), count })) };
-      }),
-    erase,
-    versions: versions && {
-      async list({ ref, ...query }, call) {
-        const own = ownRef(ref);
-        const found = own && (await versions.list({ ref: own, ...query }, call));
-        return (
-          found && {
-            ...found,
-            current: toShown(found.current),
-            versions: found.versions.map((one) => withMemories(one, toShown)),
-          }
-        );
-      },
-      async purge(ref, call) {
-        const own = ownRef(ref);
-        return own && versions.purge(own, call);
-      },
-      ...(writtenIn && {
-        async writtenIn({ after, ...query }, call) {
-          const own = after === undefined ? undefined : ownId(after);
-          const ids = await writtenIn({ ...query, after: own }, call);
-          return ids.map((id) => prefix + id);
-        },
-      }),
+    prefix: (beginning: string) => prefixBelow(beginning, mount),
+    within(within: Within) {
+      const own = below(within);
+      return own?.length === 0 ? NOTHING : own;
     },
-    export:
-      exportPart &&
-      (async (query, call) => {
-        const { items, next } = await exportPart({ ...query, ids: query.ids?.map(ownId) }, call);
-        return { items: items.map((item) => withMemories(item, toShown)), next };
-      }),
-    import:
-      importMemories &&
-      (async ({ items, replace }, call) => {
-        const toOwnMemory = (memory: Memory): Memory => ({ ...toOwn(memory), id: ownId(memory.id) });
-        const own = items.map((item) => withMemories(item, toOwnMemory));
-        return importMemories({ items: own, replace }, call);
-      }),
+    outside: SAME.outside,
+    memory: (memory: Memory): Memory => ({ ...toOwn(memory), id: ownId(memory.id) }),
+    input: toOwn,
+    patch: ({ scope, supersedes, ...rest }: MemoryPatch): MemoryPatch => ({
+      ...rest,
+      ...(isKept(scope) && { scope: ownScope(scope as string | null) }),
+      ...(supersedes && { supersedes: ownIds(supersedes) }),
+    }),
   };
-  return members as Store;
+  const answer = {
+    id: (id: string): string => prefix + id,
+    scope: shownScope,
+    // Not a spread: see docs/performance-notes.md.
+    memory: (memory: Memory): Memory => ({
+      id: prefix + memory.id,
+      content: memory.content,
+      user_id: memory.user_id,
+      created_at: memory.created_at,
+      updated_at: memory.updated_at,
+      scope: shownScope(memory.scope),
+      tags: memory.tags,
+      source: memory.source,
+      confidence: memory.confidence,
+      valid_from: memory.valid_from,
+      valid_to: memory.valid_to,
+      supersedes: memory.supersedes.map((id) => shownId(id, prefix)),
+      embedding_model: memory.embedding_model,
+      status: memory.status,
+      extensions: memory.extensions,
+    }),
+  };
+  return { ...translate(inner, STORE_METHODS, { request, answer }), ...NOT_AT_MOUNT };
 }
 
 /** The allowed scopes in the store's own names. Those of a caller are the same list with every request. */
@@ -247,58 +131,30 @@ function ownWithin({ capabilities }: Store, mount: string): (within: Within) => 
 export function hiding(root: Store, outside: readonly string[]): Store {
   if (root.capabilities.scopes === 'none') return root;
   const isVisible = visibleMatcher({ within: null, outside });
-  const isShown = ({ scope }: Pick<Memory, 'scope'>): boolean => isVisible(scope);
-  const checked = <Row extends Pick<Memory, 'scope'> | undefined>(row: Row): Row => {
-    if (!row || isShown(row)) return row;
+  const requireShown = (scope: string | null) => {
+    if (isVisible(scope)) return scope;
     throw providerError(root.name, 'the backend returned records that do not match the query');
   };
-  const { update, delete: remove, list, search, neighbours, users, userStats, versions } = root;
+  const memory = (one: Memory): Memory => {
+    requireShown(one.scope);
+    return one;
+  };
+  const hidden = translate(root, STORE_METHODS, {
+    request: { ...SAME, outside: () => outside },
+    answer: { id: SAME.id, scope: requireShown, memory },
+  });
   const { export: exportPart } = root;
-  const hide = <Query extends Visible>(query: Query): Query => ({ ...query, outside });
+  if (!exportPart) return hidden;
   return {
-    ...root,
-    get: async (ref, call) => checked(await root.get(hide(ref), call)),
-    ...(update && {
-      update: async ({ ref, ...rest }, call) => checked(await update({ ref: hide(ref), ...rest }, call)),
-    }),
-    ...(remove && { delete: (ref, call) => remove(hide(ref), call) }),
-    ...(list && { list: async (query, call) => (await list(hide(query), call)).map(checked) }),
-    ...(search && {
-      async search(query, call) {
-        const hits = await search(hide(query), call);
-        for (const { memory } of hits) checked(memory);
-        return hits;
-      },
-    }),
-    ...(neighbours && { neighbours: async (query, call) => (await neighbours(hide(query), call)).map(checked) }),
-    ...(users && { users: (query, call) => users(hide(query), call) }),
-    ...(userStats && {
-      async userStats(query, call) {
-        const stats = await userStats(hide(query), call);
-        stats.scopes.forEach(checked);
-        return stats;
-      },
-    }),
-    ...(versions && {
-      versions: {
-        async list({ ref, ...query }, call) {
-          const found = await versions.list({ ref: hide(ref), ...query }, call);
-          for (const { memory } of found ? [{ memory: found.current }, ...found.versions] : []) checked(memory);
-          return found;
-        },
-        purge: (ref, call) => versions.purge(hide(ref), call),
-        writtenIn: versions.writtenIn,
-      },
-    }),
-    ...(exportPart && {
-      async export(query, call) {
-        const { items, next } = await exportPart(query, call);
-        const isShownItem = ({ memory }: { readonly memory: Memory }) => isShown(memory);
-        const shown = items
-          .filter(isShownItem)
-          .map((item) => (item.versions ? { ...item, versions: item.versions.filter(isShownItem) } : item));
-        return { items: shown, next };
-      },
-    }),
+    ...hidden,
+    /** Its query has no scopes: what is hidden is left out here. */
+    async export(query, call) {
+      const { items, next } = await exportPart(query, call);
+      const isShown = ({ memory: { scope } }: { readonly memory: Memory }) => isVisible(scope);
+      const shown = items
+        .filter(isShown)
+        .map((item) => (item.versions ? { ...item, versions: item.versions.filter(isShown) } : item));
+      return { items: shown, next };
+    },
   };
 }

@@ -3,7 +3,7 @@ import {
   type AuditEntry,
   type AuditLog,
   backgroundCall,
-  Call,
+  type Call,
   changeEntry,
   type Log,
   type Memory,
@@ -102,10 +102,7 @@ export function createEntries(audit: AuditLog | undefined, log: Log) {
     if (!needsEntry(part)) return work(callOf(part, call));
     const run = async () => {
       call.throwIfAborted();
-      const own = new Call(call.requestId, call.caller, AbortSignal.timeout(LONGEST_CHANGE_MS));
-      own.trace = call.trace;
-      own.consistency = call.consistency;
-      return work(callOf(part, own));
+      return work(callOf(part, call.with({ abortedBy: AbortSignal.timeout(LONGEST_CHANGE_MS) })));
     };
     return call.unlessAborted(inTurn(ids, run));
   };

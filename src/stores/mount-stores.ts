@@ -1,7 +1,7 @@
 import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
-import type { MountedStore, Store, StorePart } from '../core/with-embedder.ts';
-import { idPrefix, type StoreMembers } from './at-mount.ts';
+import type { MountedStore, Store, StoreMembers, StorePart } from '../core/with-embedder.ts';
+import { idPrefix } from './at-mount.ts';
 import { ask } from './optional.ts';
 import { callOf, type Part, partsOf, withMember } from './parts.ts';
 import { exportParts, fullest, listParts, listUsers, neighboursInParts, searchParts, sumStats } from './reads.ts';

@@ -1,4 +1,4 @@
-import { Call, OmpError, providerError } from '#contract';
+import { type Call, OmpError, providerError } from '#contract';
 import { callOf, type Part } from './parts.ts';
 
 /*
@@ -67,9 +67,7 @@ export async function inTime<Result>(
   call: Call,
   work: (call: Call) => Promise<Result>,
 ): Promise<Result> {
-  const own = new Call(call.requestId, call.caller);
-  own.trace = call.trace;
-  own.consistency = call.consistency;
+  const own = call.with({ abortedBy: 'itself' });
   const timer = ms === undefined ? undefined : setTimeout(() => own.abort(tooSlow(name)), ms);
   const stop = call.onAbort(() => own.abort(call.signal.reason));
   try {

@@ -1,4 +1,4 @@
-import { Call, type Consistency, type Embedder, OmpError, type Within } from '#contract';
+import { type Call, type Consistency, type Embedder, OmpError, type Within } from '#contract';
 import { globsOverlap, hasWildcard, isAtOrBelow, literalPrefix, withinBelow } from '#toolbox';
 import type { MountedStore, Store } from '../core/with-embedder.ts';
 import { atMount, hiding } from './at-mount.ts';
@@ -137,19 +137,17 @@ export function callOf({ mount, name, store }: Part, call: Call): Call {
   const key = mount === undefined ? '' : name;
   const tokens = tokensOf.get(consistency) ?? readTokens(consistency.token);
   tokensOf.set(consistency, tokens);
-  const own = new Call(call.requestId, call.caller, call);
-  own.trace = call.trace;
-  own.deadline = call.deadline;
-  own.consistency = {
-    token: tokens.get(key),
-    answer(token) {
-      tokens.delete(key);
-      tokens.set(key, token);
-      consistency.answer(writeTokens(tokens));
+  return call.with({
+    consistency: {
+      token: tokens.get(key),
+      answer(token) {
+        tokens.delete(key);
+        tokens.set(key, token);
+        consistency.answer(writeTokens(tokens));
+      },
+      behind: () => consistency.behind(),
     },
-    behind: () => consistency.behind(),
-  };
-  return own;
+  });
 }
 
 /** The token of the root store alone stays as it is. If they are too long, the oldest writes are left out. */

@@ -1,6 +1,7 @@
-import { OmpError } from '#contract';
+import { isMethod, type Methods, OmpError } from '#contract';
+import { STORE_METHODS } from '../core/translate.ts';
 import type { Store } from '../core/with-embedder.ts';
-import type { StoreMembers } from './at-mount.ts';
+import { NOT_AT_MOUNT } from './at-mount.ts';
 
 /**
  * Stands for an optional store that could not be opened yet. What it can do is not known, so it has every method, and each fails
@@ -11,7 +12,13 @@ export function unopenedStore(name: string): Store {
     const message = `the store ${name} could not be opened yet; the gateway keeps trying`;
     throw new OmpError('provider_error', message, { provider: name, retryAfter: 1 });
   };
-  const members: StoreMembers = {
+  const failing = (methods: Methods): object =>
+    Object.fromEntries(
+      Object.entries(methods).map(([member, entry]) => [member, isMethod(entry) ? fail : failing(entry)]),
+    );
+  const members = {
+    ...failing(STORE_METHODS),
+    ...NOT_AT_MOUNT,
     name,
     capabilities: {
       vector_search: true,
@@ -28,36 +35,10 @@ export function unopenedStore(name: string): Store {
       etags: true,
       explain: true,
     },
-    mounts: undefined,
-    embedding: undefined,
     idempotent: true,
-    read_only: undefined,
-    audit: undefined,
-    keys: undefined,
-    stats: undefined,
-    backlog: undefined,
+    // Nothing embeds for it, and it has no queue.
     queryVector: undefined,
-    add: fail,
-    batch: fail,
-    get: fail,
-    update: fail,
-    delete: fail,
-    list: fail,
-    search: fail,
-    neighbours: fail,
-    users: fail,
-    userStats: fail,
-    userUsage: fail,
-    erase: fail,
-    changes: undefined,
-    webhooks: undefined,
-    embeddingUsage: undefined,
-    versions: { list: fail, purge: fail, writtenIn: fail },
-    freezing: { current: fail, freeze: fail, unfreeze: fail },
-    changesHeld: undefined,
-    export: fail,
-    import: fail,
-    ping: fail,
+    backlog: undefined,
     close: async () => {},
   };
   return members as Store;

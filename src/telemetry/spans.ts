@@ -72,7 +72,7 @@ export function traceTo({ tracer, propagator }: Tracing): Telemetry {
     const span = tracer.startSpan(`${operation.dependency} ${operation.name}`, facts(operation), outer.context);
     const inner = follow(span, outer.context);
     try {
-      return await context.with(inner.context, work, undefined, call.inTrace(inner));
+      return await context.with(inner.context, work, undefined, call.with({ trace: inner }));
     } catch (error) {
       const code = error instanceof OmpError ? error.code : 'provider_error';
       span.setAttribute('error.type', call.aborted ? 'aborted' : code);

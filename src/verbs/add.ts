@@ -75,16 +75,16 @@ export const add = verb({
   body: { field: 'memory', schema: CreateBody, example: newMemoryExample },
   needs: ['add'],
   writes: true,
-  async run({ memory: body, idempotency_key, similar }, access, call): Promise<AddedMemory> {
-    const { store, max_record_bytes } = access;
-    const input = readNewMemory(body, access.storeAt, call);
+  read({ memory: body, idempotency_key, similar }, { storeAt, max_record_bytes }, call) {
+    const input = readNewMemory(body, storeAt, call);
     if (recordBytes(input) > max_record_bytes) throw recordTooLarge(max_record_bytes);
-    const key = readIdempotencyKey(idempotency_key, input);
-    const added = await access.audited('add', access.facts(input), call, async () => {
-      if (!mayAdd(access, input)) throw denied();
-      const memory = await store.add({ input, key: requestKey(access, key, [input]) }, call);
-      return access.writable(memory, input.user_id);
-    });
+    return { input, key: readIdempotencyKey(idempotency_key, input), similar };
+  },
+  facts: ({ input }, access) => access.facts(input),
+  async run({ input, key, similar }, access, call): Promise<AddedMemory> {
+    if (!mayAdd(access, input)) throw denied();
+    const memory = await access.store.add({ input, key: requestKey(access, key, [input]) }, call);
+    const added = access.writable(memory, input.user_id);
     const others = similar ? await similarTo(added, access, call) : undefined;
     return others ? { ...toWire(added), [SIMILAR]: others } : toWire(added);
   },
@@ -120,7 +120,7 @@ export const leastSimilar = ({ vector_search, keyword_search }: Store['capabilit
  */
 async function similarTo(memory: Memory, access: Access, call: Call): Promise<AddedMemory[typeof SIMILAR]> {
   const { id, user_id, content: text } = memory;
-  if (!canSearch(access) || !access.reaches(user_id, access.bounds.within)) return undefined;
+  if (!canSearch(access) || !access.reaches(user_id)) return undefined;
   const query = { user_id, text, tags: [], limit: HITS, written: writtenOf(access, undefined, false) };
   try {
     const { items } = await access.audited('search', access.facts({ user_id }), call, () =>
@@ -162,6 +162,8 @@ export const batch = verb({
   needs: ['batch'],
   writes: true,
   feature: 'batch',
+  // One for each memory.
+  facts: 'own',
   async run({ memories, idempotency_key }, access, call) {
     const { max_record_bytes } = access;
     const read = (body: unknown) => readNewMemory(body, access.storeAt, call);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AUDIT_ACTIONS, ERROR_CODES, type StoredEntry } from '#contract';
-import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import { AUDIT_ACTIONS, type AuditQuery, ERROR_CODES, type StoredEntry } from '#contract';
+import { cursorKind } from '../core/cursor.ts';
 import { cursor, next_cursor, queryDate, sourceText, time, userId, wholeNumber } from './fields.ts';
 import { verb } from './verb.ts';
 import { memoryExample, withoutUndefined } from './wire-memory.ts';
@@ -19,6 +19,12 @@ const AuditInput = z.object({
   cursor,
 });
 
+const AuditCursor = cursorKind<NonNullable<AuditQuery['after']>>(undefined, {
+  position: ({ timestamp, seq }) => ({ created_at: timestamp, id: String(seq) }),
+  place: ({ created_at, id }) =>
+    Number.isSafeInteger(Number(id)) ? { timestamp: created_at, seq: Number(id) } : undefined,
+});
+
 /** SPEC, GET /audit (Decision 11). */
 export const audit = verb({
   name: 'audit',
@@ -33,10 +39,10 @@ export const audit = verb({
     const { read } = auditQueue;
     if (!read) throw access.unsupported('audit');
     const query = withoutUndefined(filters);
-    const after = cursor === undefined ? {} : { after: positionOf(decodeCursor(cursor, query)) };
+    const after = AuditCursor.read(cursor, query);
     // One more than requested shows whether there is a next page.
     const page = async () => {
-      const entries = await read({ limit: limit + 1, ...query, ...after, within: bounds.within }, call);
+      const entries = await read({ limit: limit + 1, ...query, ...(after && { after }), within: bounds.within }, call);
       for (const entry of entries) access.readable(entry, query.user_id);
       return { result: entries, count: 0, bytes: entries.length * ENTRY_BYTES };
     };
@@ -45,7 +51,7 @@ export const audit = verb({
     const last = all.length > limit ? entries.at(-1) : undefined;
     return {
       entries: entries.map(entryToWire),
-      next_cursor: last ? encodeCursor({ created_at: last.timestamp, id: String(last.seq) }, query) : null,
+      next_cursor: AuditCursor.write(last, query),
     };
   },
   id: 'readAudit',
@@ -93,12 +99,6 @@ returned. Contents and queries are never recorded.`,
   },
   consistent: false,
 });
-
-function positionOf({ created_at, id }: ReturnType<typeof decodeCursor>) {
-  const seq = Number(id);
-  if (!Number.isSafeInteger(seq)) throw malformed();
-  return { timestamp: created_at, seq };
-}
 
 /** `user_id` is the requested one, and `seq` is in the cursor only. */
 export const entryToWire = ({ user_id: _, seq: __, ...entry }: StoredEntry) => entry;

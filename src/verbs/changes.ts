@@ -48,12 +48,13 @@ export const changes = verb({
   needs: ['changes'],
   remedy: 'it needs the audit log (OMP_AUDIT) of a store that this gateway fills',
   feature: 'changes',
+  // Only of an answer with changes.
+  facts: 'own',
   async run({ user_id, scope, ...query }, access, call) {
-    const { users, grants } = access.principal;
-    const filter = { users: user_id === undefined ? users : [user_id], within: grants.read, scope };
+    const filter = access.filter({ user_id, scope });
     const facts = user_id === undefined ? NO_FACTS : access.facts({ user_id, scope });
     const answering = (async () => {
-      access.requireUser(user_id, grants.read, scope);
+      access.requireUser(user_id, scope);
       return read(access, filter, query, call);
     })();
     // An answer without a change says nothing, and there may be many of them. Those of a stream are one. Whoever leaves is told nothing.
@@ -171,10 +172,10 @@ interface Shown {
 
 /** The changes with their memories, as many as an answer may hold. */
 function withMemories(access: Access, changes: readonly Change[], call: Call): Promise<Shown[]> {
-  const { store, shares, bounds, principal } = access;
+  const { store, shares, bounds } = access;
   const memoryOf = async ({ id, user_id }: Change): Promise<Memory | undefined> => {
     if (id === null) return undefined;
-    const ref = { id, users: [user_id], within: principal.grants.read };
+    const ref = access.ref({ id, user_id }, 'read');
     const memory = await (store.mounts?.find(ref, call) ?? store.get(ref, call));
     return memory && access.readable(memory, user_id);
   };

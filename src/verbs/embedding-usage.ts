@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Position, UsageRow } from '#contract';
+import type { UsageRow } from '#contract';
 import { NOTHING_USED, sumOf } from '#toolbox';
 import { NO_FACTS } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, malformed } from '../core/cursor.ts';
+import { cursorKind } from '../core/cursor.ts';
 import { cursor, next_cursor, short } from './fields.ts';
 import { verb } from './verb.ts';
 
@@ -26,18 +26,18 @@ const day = (description: string) =>
 const daysBefore = (until: string, days: number): string =>
   new Date(Date.parse(until) - days * DAY_MS).toISOString().slice(0, 10);
 
-/** The place of a row, in a cursor. */
-const positionOf = ({ day, app, model }: UsageRow): Position => ({
-  created_at: `${day}T00:00:00.000Z`,
-  id: `${model.length}~${model}${app ?? ''}`,
+const UsageCursor = cursorKind<UsageRow>('embedding-usage', {
+  position: ({ day, app, model }) => ({
+    created_at: `${day}T00:00:00.000Z`,
+    id: `${model.length}~${model}${app ?? ''}`,
+  }),
+  place({ created_at, id }) {
+    const [, length, names] = /^(\d{1,3})~(.*)$/su.exec(id) ?? [];
+    if (names === undefined) return undefined;
+    const end = Number(length);
+    return { day: created_at.slice(0, 10), app: names.slice(end) || null, model: names.slice(0, end) };
+  },
 });
-
-function rowIn({ created_at, id }: Position): UsageRow {
-  const [, length, names] = /^(\d{1,3})~(.*)$/su.exec(id) ?? [];
-  if (names === undefined) throw malformed();
-  const end = Number(length);
-  return { day: created_at.slice(0, 10), app: names.slice(end) || null, model: names.slice(0, end) };
-}
 
 const USED = {
   texts: z.int().min(0).meta({ description: 'Texts that the service has embedded.' }),
@@ -70,8 +70,8 @@ export const embeddingUsage = verb({
     call,
   ) {
     const usage = access.store.embeddingUsage;
-    const filters = { of: 'embedding-usage', since, until };
-    const after = cursor === undefined ? undefined : rowIn(decodeCursor(cursor, filters));
+    const filters = { since, until };
+    const after = UsageCursor.read(cursor, filters);
     const read = async () => {
       const rows = await usage.read({ since, until, after, limit: MAX_ROWS + 1 }, call);
       return { result: rows, count: 0, bytes: rows.length * ROW_BYTES };
@@ -81,7 +81,7 @@ export const embeddingUsage = verb({
     const last = rows.length > MAX_ROWS ? items.at(-1) : undefined;
     return {
       ...{ since, until, counted_since: usage.since() ?? null, items, totals: items.reduce(sumOf, NOTHING_USED) },
-      next_cursor: last ? encodeCursor(positionOf(last), filters) : null,
+      next_cursor: UsageCursor.write(last, filters),
     };
   },
   id: 'getEmbeddingUsage',

@@ -12,7 +12,7 @@ import {
 import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
+import { idCursor } from '../core/cursor.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { storedAmong } from '../core/with-origin.ts';
 import { memoryBodies } from './add.ts';
@@ -62,6 +62,8 @@ const ExportInput = z.object({
   cursor,
 });
 
+const ExportCursor = idCursor('export');
+
 export const exportMemories = verb({
   name: 'export',
   method: 'GET',
@@ -73,8 +75,8 @@ export const exportMemories = verb({
   facts: ({ user_id }, access) => (user_id === undefined ? NO_FACTS : access.facts({ user_id })),
   async run({ cursor, limit, id: ids, user_id, since, vectors, versions }, access, call) {
     const { store, shares } = access;
-    const filters = { of: 'export', ids, user_id, since };
-    const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
+    const filters = { ids, user_id, since };
+    const after = ExportCursor.read(cursor, filters);
     const query = { after, ids, user_id, since, vectors, versions, limit, max_bytes: MAX_ANSWER_BYTES };
     const { items, next } = await shares.alone(call, () => store.export(query, call));
     requireExported(items, access, user_id);
@@ -86,7 +88,7 @@ export const exportMemories = verb({
         ...(versions && { version, versions: versions.map((one) => ({ ...one, memory: toWire(one.memory) })) }),
         ...(left > 0 && { versions_left_out: left }),
       })),
-      next_cursor: next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: next }, filters),
+      next_cursor: ExportCursor.write(next, filters),
     };
   },
   id: 'exportMemories',

@@ -42,6 +42,7 @@ export const getFreeze = verb({
   ...common,
   name: 'freeze',
   method: 'GET',
+  facts: 'none',
   async run(_, access, call) {
     const { store } = access;
     // A feed that is held back lacks changes from before the freeze.

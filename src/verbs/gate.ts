@@ -4,7 +4,7 @@ import { Access, createReadShares, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
 import { cachedAnswer } from '../core/cached-answer.ts';
 import { type ChangeFeed, openChangeFeed } from '../core/change-feed.ts';
-import { meetDemands } from '../core/demands.ts';
+import { isAllowed, meetDemands } from '../core/demands.ts';
 import type { Principal } from '../core/grants.ts';
 import type { Scrape } from '../core/telemetry.ts';
 import type { Store } from '../core/with-embedder.ts';
@@ -21,8 +21,8 @@ export interface Session {
    * Throws `invalid_request` that names the first ten invalid fields, and `unsupported_capability` if the store lacks what the verb
    * needs.
    */
-  run<Input extends z.ZodObject, Output, Need extends keyof Store>(
-    verb: Verb<Input, Output, Need>,
+  run<Input extends z.ZodObject, Output, Need extends keyof Store, Request>(
+    verb: Verb<Input, Output, Need, Request>,
     input: unknown,
     call: Call,
   ): Promise<Output>;
@@ -97,9 +97,9 @@ export function createGate({ rate_limit_per_minute, ...options }: GateOptions): 
       sessions[via].set(principal, session);
       return session;
     },
-    async metrics({ users, grants }) {
+    async metrics(principal) {
       if (!options.scrape) throw new OmpError('unsupported_capability', NO_METRICS);
-      if (users !== null || grants.read !== null) throw new OmpError('scope_denied', METRICS_DENIED);
+      if (!isAllowed({ read: 'all', users: 'all' }, principal)) throw new OmpError('scope_denied', METRICS_DENIED);
       return options.scrape();
     },
     ping: store.ping,
@@ -132,8 +132,9 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
       require(verb);
       const fields = parse(verb.input, input);
       reportIgnored(call, verb.input, input as object);
-      const { demands } = verb;
-      const run = (facts: AuditFacts) => verb.run(fields, access as Parameters<typeof verb.run>[1], call, facts);
+      const request = verb.read ? verb.read(fields, access, call) : (fields as Parameters<typeof verb.run>[0]);
+      const { demands, facts: factsOf } = verb;
+      const run = (facts: AuditFacts) => verb.run(request, access as Parameters<typeof verb.run>[1], call, facts);
       let work = run;
       if (demands) {
         work = async (facts) => {
@@ -141,19 +142,20 @@ function sessionOf(access: Access, supportedVerbs: ReadonlySet<unknown>): Sessio
           return run(facts);
         };
       }
-      for (const facts of [verb.facts?.(fields, access) ?? []].flat()) {
+      for (const facts of typeof factsOf === 'string' ? [] : [factsOf(request, access)].flat()) {
         const inner = work;
         work = () => access.audited(verb.name as AuditAction, facts, call, inner);
       }
       const output = await work(NO_FACTS);
       if (verb.writes) access.feed.changed();
-      return whole(output, call);
+      return withLeftOut(output, call);
     },
   };
 }
 
 /** Says in the answer which stores it lacks (Decision 49). */
-const whole = <Output>(output: Output, { leftOut }: Call): Output => (leftOut ? { ...output, ...leftOut } : output);
+const withLeftOut = <Output>(output: Output, { leftOut }: Call): Output =>
+  leftOut ? { ...output, ...leftOut } : output;
 
 function unsupported(
   { name, tag, remedy, writes }: Pick<Verb, 'name' | 'tag' | 'remedy' | 'writes'>,

@@ -6,13 +6,13 @@ import {
   type Memory,
   type MemoryPatch,
   OmpError,
+  type Position,
   type Written,
 } from '#contract';
 import { type Access, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current-memories.ts';
-import { decodeCursor, encodeCursor } from '../core/cursor.ts';
-import type { Grants } from '../core/grants.ts';
+import { cursorKind } from '../core/cursor.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { changeChecked } from '../core/with-origin.ts';
 import {
@@ -54,14 +54,12 @@ export const get = verb({
   input: z.object(memoryTarget),
   headers: { user_id: 'X-User-Id' },
   needs: [],
-  async run(input, access, call) {
-    const { read } = access.principal.grants;
-    const target = readTarget(input);
-    return access.audited('get', factsOfId(target), call, async (facts) => {
-      const memory = await access.store.get(access.ref(target, read), call);
-      if (!memory) throw await access.absenceError(read, target, call, facts);
-      return toWire(recordFacts(facts, access.readable(memory, target.user_id)));
-    });
+  read: readTarget,
+  facts: factsOfId,
+  async run(target, access, call, facts) {
+    const memory = await access.store.get(access.ref(target, 'read'), call);
+    if (!memory) throw await access.absenceError('read', target, call, facts);
+    return toWire(recordFacts(facts, access.readable(memory, target.user_id)));
   },
   id: 'getMemory',
   summary: 'Read one memory',
@@ -96,23 +94,23 @@ export const update = verb({
   body: { field: 'patch', schema: PatchBody, example: patchExample },
   needs: ['update'],
   writes: true,
-  async run({ patch: body, ...input }, access, call) {
-    const { store, principal, admitsRead } = access;
-    const { grants } = principal;
+  read({ patch: body, ...input }, access, call) {
     const target = readChangeTarget(input, access);
-    const patch = readPatch(body, access.storeOf(target.id) ?? store, call);
-    return access.audited('update', factsOfId(target), call, async (facts) => {
-      if (patch.scope !== undefined && !access.admitsWrite(patch.scope)) {
-        throw await access.accessError(target, call, facts);
-      }
-      const reveals = patch.scope !== undefined && admitsRead(patch.scope) && !readsAllItWrites(grants);
-      const memory = await (reveals
-        ? updateReadable(access, { target, patch }, call, facts)
-        : store.update({ ref: access.ref(target, grants.write), patch }, call));
-      if (!memory) throw await access.absenceError(grants.write, target, call, facts);
-      access.writable(memory, target.user_id);
-      return toWire(admitsRead(memory.scope) ? memory : withoutHidden(memory, patch));
-    });
+    return { target, patch: readPatch(body, access.storeOf(target.id) ?? access.store, call) };
+  },
+  facts: ({ target }) => factsOfId(target),
+  async run({ target, patch }, access, call, facts) {
+    const { store, admitsRead } = access;
+    if (patch.scope !== undefined && !access.admitsWrite(patch.scope)) {
+      throw await access.accessError(target, call, facts);
+    }
+    const reveals = patch.scope !== undefined && admitsRead(patch.scope) && !access.readsAllItWrites;
+    const memory = await (reveals
+      ? updateReadable(access, { target, patch }, call, facts)
+      : store.update({ ref: access.ref(target, 'write'), patch }, call));
+    if (!memory) throw await access.absenceError('write', target, call, facts);
+    access.writable(memory, target.user_id);
+    return toWire(admitsRead(memory.scope) ? memory : withoutHidden(memory, patch));
   },
   id: 'updateMemory',
   summary: 'Update fields of a memory',
@@ -138,19 +136,14 @@ function updateReadable(
   call: Call,
   facts: AuditFacts,
 ): Promise<Memory | undefined> {
-  const { store, principal } = access;
-  const { read, write } = principal.grants;
+  const { store } = access;
   const find = async () => {
-    const memory = await store.get(access.ref(target, read), call);
-    if (!memory) throw await access.absenceError(read, target, call, facts);
+    const memory = await store.get(access.ref(target, 'read'), call);
+    if (!memory) throw await access.absenceError('read', target, call, facts);
     return memory;
   };
-  return changeChecked(store, access.ref(target, write), find, (ref) => store.update({ ref, patch }, call));
+  return changeChecked(store, access.ref(target, 'write'), find, (ref) => store.update({ ref, patch }, call));
 }
-
-/** Whether every scope that the caller may write can be read, by comparison of the globs. */
-const readsAllItWrites = ({ read, write }: Grants): boolean =>
-  read === null || (write?.every((glob) => read.includes(glob)) ?? false);
 
 /** What a caller who may not read a memory gets of it (Decision 14): what names it, and what the caller sent itself. */
 const withoutHidden = (
@@ -184,13 +177,11 @@ export const remove = verb({
   headers: CHANGE_HEADERS,
   needs: ['delete'],
   writes: true,
-  async run(input, access, call) {
-    const { delete: within } = access.principal.grants;
-    const target = readChangeTarget(input, access);
-    return access.audited('delete', factsOfId(target), call, async (facts) => {
-      if (await access.store.delete(access.ref(target, within), call)) return;
-      throw await access.absenceError(within, target, call, facts);
-    });
+  read: readChangeTarget,
+  facts: factsOfId,
+  async run(target, access, call, facts) {
+    if (await access.store.delete(access.ref(target, 'delete'), call)) return;
+    throw await access.absenceError('delete', target, call, facts);
   },
   id: 'deleteMemory',
   summary: 'Delete a memory permanently',
@@ -215,6 +206,8 @@ const ListInput = z.object({
   cursor,
 });
 
+const ListCursor = cursorKind<Position>(undefined, { position: (last) => last, place: (position) => position });
+
 /** SPEC, GET /memories. */
 export const list = verb({
   name: 'list',
@@ -222,18 +215,19 @@ export const list = verb({
   path: '/memories',
   input: ListInput,
   needs: ['list'],
-  async run({ cursor, limit, tag, current, origin, untrusted, ...filters }, access, call) {
+  read({ cursor, limit, tag, current, origin, untrusted, ...filters }, access) {
     requireTimes(access, { since: filters.since, until: filters.until }, 'temporal');
     const written = writtenOf(access, origin, untrusted);
     const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined({ ...filters, written }) };
-    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, query) };
-    const { items, more } = await access.audited('list', access.facts(query), call, () =>
-      listAllowed(access, { limit, ...query, ...after }, call),
-    );
+    return { query, after: ListCursor.read(cursor, query), limit, current, untrusted };
+  },
+  facts: ({ query }, access) => access.facts(query),
+  async run({ query, after, limit, current, untrusted }, access, call) {
+    const { items, more } = await listAllowed(access, { limit, ...query, ...(after && { after }) }, call);
     const last = items.at(-1);
     let page = withTrust(items, untrusted, (memory) => memory);
     if (current) page = page.filter(currentAmong(page, { now: new Date(), untrusted: untrusted === true }));
-    return { items: page.map(toWire), next_cursor: more && last ? encodeCursor(last, query) : null };
+    return { items: page.map(toWire), next_cursor: ListCursor.write(more ? last : undefined, query) };
   },
   id: 'listMemories',
   summary: "List a user's memories",
@@ -287,7 +281,7 @@ async function listAllowed(
   call: Call,
 ): Promise<Page<Memory>> {
   const { store, shares, bounds } = access;
-  access.requireUser(user_id, bounds.within, rest.scope);
+  access.requireUser(user_id, rest.scope);
   return shares.records(limit, call, async () => {
     // One more record than the limit tells whether the list continues.
     const memories = await store.list({ user_id, limit: limit + 1, ...rest, ...bounds }, call);

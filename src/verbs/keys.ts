@@ -4,7 +4,7 @@ import { expirySchema, hasUse, keyGrantSchema, keyNameSchema, keyUserSchema, NO_
 import { newKey, storeKey } from '../auth/credentials.ts';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor } from '../core/cursor.ts';
+import { idCursor } from '../core/cursor.ts';
 import { callerOf } from '../core/demands.ts';
 import { cursor, isStorable, LIMITS, next_cursor, optional, strings, time, upToMany, wholeNumber } from './fields.ts';
 import { verb } from './verb.ts';
@@ -50,6 +50,8 @@ const keyExample = {
   last_used_at: null,
 };
 
+const KeyCursor = idCursor('keys');
+
 export const listKeys = verb({
   name: 'list_keys',
   method: 'GET',
@@ -61,13 +63,12 @@ export const listKeys = verb({
   demands: { admin: true },
   facts: () => NO_FACTS,
   async run({ cursor, limit }, { store }, call) {
-    const filters = { of: 'keys' };
-    const after = cursor === undefined ? undefined : decodeCursor(cursor, filters).id;
+    const after = KeyCursor.read(cursor, {});
     // One more than requested shows whether there is a next page.
     const keys = await store.keys.list({ after, limit: limit + 1 }, call);
     const items = keys.slice(0, limit).map(toWire);
     const last = keys.length > limit ? items.at(-1) : undefined;
-    return { items, next_cursor: last ? encodeCursor(last, filters) : null };
+    return { items, next_cursor: KeyCursor.write(last?.id, {}) };
   },
   id: 'listKeys',
   summary: 'List the stored keys',

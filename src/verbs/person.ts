@@ -90,7 +90,7 @@ function exportOf(
   user_id: string,
 ): ((after: string | undefined, call: Call) => Promise<ExportPart>) | undefined {
   const page = { limit: MEMORIES, max_bytes: SMALL_BYTES };
-  if (exportPart && !(capabilities.mapped && !capabilities.whole_export && list)) {
+  if (exportPart && !(capabilities.mapped && !capabilities.complete_export && list)) {
     const query = { user_id, vectors: false, versions: versions !== undefined, ...page };
     return (after, call) => exportPart({ ...query, after }, call);
   }

@@ -323,7 +323,7 @@ export async function searchAllowed(
   const { store, shares, bounds } = access;
   const users = [user_id].flat();
   const glob = rest.scope === undefined ? undefined : `${rest.scope}*`;
-  for (const user of users) access.requireUser(user, bounds.within, glob);
+  for (const user of users) access.requireUser(user, glob);
   if (rest.explain && !store.capabilities.explain) throw access.unsupported('explain');
   const query = { text, ...rest, ...bounds };
   return shares.records(query.limit, call, async () => {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Call, Holdings, LimitKind } from '#contract';
 import type { Access } from '../core/access.ts';
 import { NO_FACTS } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, NO_TIME } from '../core/cursor.ts';
+import { idCursor } from '../core/cursor.ts';
 import { isEmpty, READ_BACKS, type StoreErasure } from '../core/erasure.ts';
 import { count, cursor, LIMITS, leftOut, next_cursor, time, upTo, userId, wholeNumber } from './fields.ts';
 import { verb } from './verb.ts';
@@ -16,6 +16,8 @@ const UsersInput = z.object({
   cursor,
 });
 
+const UserCursor = idCursor('users');
+
 /** Decision 37. */
 export const users = verb({
   name: 'users',
@@ -27,18 +29,14 @@ export const users = verb({
   demands: { read: 'some' },
   facts: () => NO_FACTS,
   async run({ cursor, ...query }, access, call) {
-    const filters = { of: 'users', prefix: query.prefix };
-    const after = cursor === undefined ? {} : { after: decodeCursor(cursor, filters).id };
+    const filters = { prefix: query.prefix };
     const request = {
-      ...withoutUndefined(query),
-      ...after,
-      users: access.principal.users,
-      within: access.bounds.within,
+      ...withoutUndefined({ ...query, after: UserCursor.read(cursor, filters) }),
+      ...access.filter(),
     };
     const page = await access.store.users(request, call);
     if (!page.items.every(({ user_id }) => access.mayAccess(user_id))) throw access.mismatch();
-    const next_cursor = page.next === undefined ? null : encodeCursor({ created_at: NO_TIME, id: page.next }, filters);
-    return { items: page.items, next_cursor };
+    return { items: page.items, next_cursor: UserCursor.write(page.next, filters) };
   },
   id: 'listUsers',
   summary: 'List the users that have memories',
@@ -73,7 +71,8 @@ async function limitsOf({ principal, store, userLimits, bounds }: Access, user_i
   return { memories: of('memories'), bytes: of('bytes'), adds_per_day: of('adds_per_day') };
 }
 
-const limitFields = z.looseObject({ used: count, limit: count.nullable() });
+const amount = z.int().min(0);
+const limitFields = z.looseObject({ used: amount, limit: amount.nullable() });
 
 /** Decision 37. */
 export const stats = verb({
@@ -143,14 +142,14 @@ export const stats = verb({
 });
 
 const holdings = z.looseObject({
-  memories: count.optional(),
-  vectors: count.optional(),
-  versions: count.optional(),
-  queued: count.optional(),
-  usage_counts: count.optional(),
-  idempotency_keys: count.optional(),
-  audit_entries: count.optional(),
-  large_user_notes: count.optional(),
+  memories: amount.optional(),
+  vectors: amount.optional(),
+  versions: amount.optional(),
+  queued: amount.optional(),
+  usage_counts: amount.optional(),
+  idempotency_keys: amount.optional(),
+  audit_entries: amount.optional(),
+  large_user_notes: amount.optional(),
 } satisfies Record<keyof Holdings, z.ZodType>);
 
 /** What an erase leaves, and why: everything else is an error or makes a receipt incomplete. */
@@ -246,7 +245,7 @@ the request then, and after an error. Available if \`features.erase\` is true.`,
                   .meta({ description: 'Another application fills it, and may hold more of the user.' }),
               }),
             ),
-            kept: z.array(z.looseObject({ what: z.string(), count: count.optional(), why: z.string() })),
+            kept: z.array(z.looseObject({ what: z.string(), count: amount.optional(), why: z.string() })),
           })
           .meta({ id: 'ErasureReceipt' }),
         ...leftOut,

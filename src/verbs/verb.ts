@@ -17,6 +17,7 @@ export interface Verb<
   Input extends z.ZodObject = z.ZodObject,
   Output = unknown,
   Need extends keyof Store = keyof Store,
+  Request = unknown,
 > {
   /** The name in messages, and in the audit log. A batch is many adds there. */
   readonly name: AuditAction | 'batch';
@@ -40,11 +41,16 @@ export interface Verb<
   readonly demands?: Demands<Extract<keyof z.output<Input>, string>>;
   /** The flag of an extension in `features` of `/capabilities`; undefined: a verb of the protocol, or part of another flag. */
   readonly feature?: string;
-  /** What the audit entry says besides name and outcome: several facts, several entries. Undefined: `run` writes its entries. */
-  facts?(input: z.output<Input>, access: Access): AuditFacts | readonly AuditFacts[];
+  /** Makes the request of the input: what depends on the store. Like an invalid input, what it throws leaves no audit entry. Default: the input. */
+  read?(input: z.output<Input>, access: Access, call: Call): Request;
+  /**
+   * What the audit entry says besides name and outcome: several facts, several entries. `none`: there is no entry. `own`: `run` writes as
+   * many as it finds something to tell, each with an outcome.
+   */
+  readonly facts: Facts<NoInfer<Request>> | 'none' | 'own';
   /** `facts` are those of the entry, to be completed once the record is known. */
   run(
-    input: z.output<Input>,
+    request: Request,
     access: Access & { readonly store: Required<Pick<Store, Need>> },
     call: Call,
     facts: AuditFacts,
@@ -66,6 +72,9 @@ export interface Verb<
   /** Whether it waits for the client's writes through other replicas. Default: true. */
   readonly consistent?: boolean;
 }
+
+/** A method, so that a verb is also a verb of any request. */
+type Facts<Request> = { of(request: Request, access: Access): AuditFacts | readonly AuditFacts[] }['of'];
 
 /** The JSON body of a request. */
 interface Body {
@@ -97,9 +106,9 @@ export interface FileAnswer {
   readonly pages: AsyncIterable<readonly object[]>;
 }
 
-export const verb = <Input extends z.ZodObject, Output, const Need extends keyof Store>(
-  definition: Verb<Input, Output, Need>,
-): Verb<Input, Output, Need> => definition;
+export const verb = <Input extends z.ZodObject, Output, const Need extends keyof Store, Request = z.output<Input>>(
+  definition: Verb<Input, Output, Need, Request>,
+): Verb<Input, Output, Need, Request> => definition;
 
 /** The input fields of a verb that come from the query string. */
 export function queryFieldsOf({

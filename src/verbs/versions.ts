@@ -3,7 +3,7 @@ import { type Call, isReserved, type Memory, type MemoryPatch, type MemoryVersio
 import { effectivePatch } from '#toolbox';
 import { type Access, denied, pageOf, recordFacts, type Target } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../core/cursor.ts';
+import { cursorKind, NO_TIME } from '../core/cursor.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { changeChecked } from '../core/with-origin.ts';
 import {
@@ -82,12 +82,12 @@ async function readVersions(
   facts: AuditFacts,
 ): Promise<Shown> {
   const { store, shares, bounds } = access;
-  const { within, max_bytes } = bounds;
+  const { max_bytes } = bounds;
   return shares.records(limit, call, async () => {
-    const ref = access.ref(target, within);
+    const ref = access.ref(target, 'read');
     // One more than the limit tells whether the list continues, and what changed in the last of them.
     const found = await store.versions.list({ ref, before, limit: limit + 1, max_bytes }, call);
-    if (!found) throw await access.absenceError(within, target, call, facts);
+    if (!found) throw await access.absenceError('read', target, call, facts);
     recordFacts(facts, access.readable(found.current, target.user_id));
     const isFirst = before === undefined || before > found.version;
     const all = [...(isFirst ? [{ version: found.version, memory: found.current }] : []), ...found.versions];
@@ -114,6 +114,13 @@ export type WireVersion = ReturnType<typeof toShown>;
 
 const toShown = ({ memory, ...rest }: ShownVersion) => ({ ...rest, memory: toWire(memory) });
 
+const isNumber = (text: string): boolean => /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_VERSION;
+
+const VersionCursor = cursorKind<number>('versions', {
+  position: (version) => ({ created_at: NO_TIME, id: String(version) }),
+  place: ({ id }) => (isNumber(id) ? Number(id) : undefined),
+});
+
 /** Newest first: the current version is the first of the first page. */
 export const versions = verb({
   name: 'versions',
@@ -124,16 +131,16 @@ export const versions = verb({
   needs: NEEDS,
   remedy: REMEDY,
   feature: 'versions',
-  async run({ limit, cursor, ...input }, access, call) {
+  read({ limit, cursor, ...input }) {
     const target = readTarget(input);
-    const filters = { of: 'versions', id: target.id };
-    const before = cursor === undefined ? undefined : numberIn(decodeCursor(cursor, filters).id);
-    return access.audited('versions', factsOfId(target), call, async (facts) => {
-      const { items, more } = await readVersions(access, { target, before, limit }, call, facts);
-      const last = items.at(-1);
-      const next = more && last ? encodeCursor({ created_at: NO_TIME, id: String(last.version) }, filters) : null;
-      return { items: items.map(toShown), next_cursor: next };
-    });
+    return { target, before: VersionCursor.read(cursor, { id: target.id }), limit };
+  },
+  facts: ({ target }) => factsOfId(target),
+  async run(request, access, call, facts) {
+    const { items, more } = await readVersions(access, request, call, facts);
+    const last = more ? items.at(-1) : undefined;
+    const next_cursor = VersionCursor.write(last?.version, { id: request.target.id });
+    return { items: items.map(toShown), next_cursor };
   },
   id: 'listVersions',
   summary: 'List the versions of a memory',
@@ -146,14 +153,6 @@ export const versions = verb({
   },
   errors: ['invalid_request', 'unsupported_capability', 'not_found'],
 });
-
-const isNumber = (text: string): boolean => /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_VERSION;
-
-/** Cursors are not signed. */
-function numberIn(text: string): number {
-  if (isNumber(text)) return Number(text);
-  throw malformed();
-}
 
 /** A part of a path is required, as a parameter of `wholeNumber` need not be. */
 const versionInPath = short(LIMITS.number)
@@ -169,12 +168,9 @@ export const version = verb({
   headers: { user_id: 'X-User-Id' },
   needs: NEEDS,
   remedy: REMEDY,
-  async run({ version, ...input }, access, call) {
-    const target = readTarget(input);
-    return access.audited('versions', factsOfId(target), call, async (facts) =>
-      toShown((await readVersion(access, { target, version }, call, facts)).found),
-    );
-  },
+  read: ({ version, ...input }) => ({ target: readTarget(input), version }),
+  facts: ({ target }) => factsOfId(target),
+  run: async (request, access, call, facts) => toShown((await readVersion(access, request, call, facts)).found),
   id: 'getVersion',
   summary: 'Read one version of a memory',
   success: { description: 'The version.', schema: VersionFields, example: versionExample },
@@ -208,12 +204,9 @@ export const restoreVersion = verb({
   needs: [...NEEDS, 'update'],
   remedy: REMEDY,
   writes: true,
-  async run({ version, ...input }, access, call) {
-    const target = readChangeTarget(input, access);
-    return access.audited('restore', factsOfId(target), call, (facts) =>
-      restored(access, { target, version }, call, facts),
-    );
-  },
+  read: ({ version, ...input }, access) => ({ target: readChangeTarget(input, access), version }),
+  facts: ({ target }) => factsOfId(target),
+  run: (request, access, call, facts) => restored(access, request, call, facts),
   id: 'restoreVersion',
   summary: 'Restore a version of a memory',
   description: `Gives the fields that PATCH may change the values that they had, and removes \`x-\` keys that the version lacks. This
@@ -228,7 +221,6 @@ async function restored(
   call: Call,
   facts: AuditFacts,
 ) {
-  const { write } = access.principal.grants;
   let patch: MemoryPatch = {};
   const find = async () => {
     const { found, current } = await readVersion(access, { target, version }, call, facts);
@@ -237,10 +229,10 @@ async function restored(
     return current;
   };
   const restoring = access.through('restore', version);
-  const memory = await changeChecked(access.store, access.ref(target, write), find, (ref) =>
+  const memory = await changeChecked(access.store, access.ref(target, 'write'), find, (ref) =>
     restoring.update({ ref, patch }, call),
   );
-  if (!memory) throw await access.absenceError(write, target, call, facts);
+  if (!memory) throw await access.absenceError('write', target, call, facts);
   return toWire(access.readable(access.writable(memory, target.user_id)));
 }
 
@@ -254,14 +246,12 @@ export const purgeVersions = verb({
   needs: NEEDS,
   remedy: REMEDY,
   writes: true,
-  async run(input, access, call) {
-    const target = readTarget(input);
-    const { delete: within } = access.principal.grants;
-    return access.audited('purge', factsOfId(target), call, async (facts) => {
-      const purged = await access.store.versions.purge(access.ref(target, within), call);
-      if (purged === undefined) throw await access.absenceError(within, target, call, facts);
-      return { purged };
-    });
+  read: readTarget,
+  facts: factsOfId,
+  async run(target, access, call, facts) {
+    const purged = await access.store.versions.purge(access.ref(target, 'delete'), call);
+    if (purged === undefined) throw await access.absenceError('delete', target, call, facts);
+    return { purged };
   },
   id: 'purgeVersions',
   summary: 'Delete the versions of a memory before its current one, permanently',

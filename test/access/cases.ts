@@ -6,7 +6,6 @@ import type {
   WireBatch,
   WireChanges,
   WireContext,
-  WireErased,
   WireErrorCode,
   WireHit,
   WireMemory,
@@ -23,10 +22,7 @@ import {
   type Refusal,
   refusalById,
   refusalOfAdd,
-  refusalOfErase,
-  refusalOfFile,
   refusalOfQuery,
-  refusalOfRollback,
   refusalOfUpdate,
   sees,
 } from './rule.ts';
@@ -77,8 +73,8 @@ export const USERS = ['ana', 'ben', 'cleo'] as const;
 type User = (typeof USERS)[number];
 export const OWNERS = ['ana', 'ben'] as const;
 
-/** Unbound; bound to one user, to the other, to one without memories, to several. */
-export const BINDINGS: readonly (readonly User[] | null)[] = [null, ['ana'], ['ben'], ['cleo'], ['ana', 'ben']];
+/** Unbound; bound to nobody, to one user, to the other, to one without memories, to several. */
+export const BINDINGS: readonly (readonly User[] | null)[] = [null, [], ['ana'], ['ben'], ['cleo'], ['ana', 'ben']];
 
 /** Every grant with every binding. */
 export const KEYS: readonly Key[] = GRANTS.flatMap((grants) => BINDINGS.map((users) => ({ grants, users })));
@@ -172,7 +168,6 @@ export function readCases(
       auditCase(key, user_id, found(user_id, undefined), audited),
       ...changesCases(key, [user_id], found, audited),
       statsCase(key, user_id, found(user_id, undefined), counted),
-      fileCase(key, user_id, found(user_id, undefined)),
     ]),
     ...changesCases(key, USERS, found, audited),
     usersCase(key, found, counted),
@@ -301,25 +296,6 @@ const statsCase = (key: Key, user_id: string, due: readonly WireMemory[], counte
   value: { count: due.length, scopes: due.map(({ scope }) => scope ?? '').sort() },
 });
 
-const fileCase = (key: Key, user_id: string, due: readonly WireMemory[]): ReadCase => ({
-  name: `file of ${user_id}`,
-  async send({ ask }) {
-    const reply = await ask(`/users/${user_id}/file`);
-    return { ...reply, body: reply.body ?? reply.text };
-  },
-  code: refusalOfFile(key, user_id),
-  read: (body) =>
-    (body as string)
-      .split('\n')
-      .slice(0, -1)
-      .flatMap((text) => {
-        const line = JSON.parse(text);
-        return line.type === 'memory' ? [line.id] : [];
-      })
-      .sort(),
-  value: due.map(({ id }) => id).sort(),
-});
-
 const usersCase = (key: Key, found: Found, counted: boolean): ReadCase => ({
   name: 'users',
   send: ({ ask }) => ask('/users'),
@@ -340,11 +316,10 @@ export interface ChangeCase extends Case {
 export const changeCases = (
   key: Key,
   world: World,
-  { etags, rolls_back, versioned }: Readonly<Record<'etags' | 'rolls_back' | 'versioned', boolean>>,
+  { etags, versioned }: Readonly<Record<'etags' | 'versioned', boolean>>,
 ): ChangeCase[] => [
   ...USERS.flatMap((user_id) => SCOPES.map((scope) => addCase(key, user_id, scope))),
   batchCase(key),
-  ...USERS.map((user_id) => rollbackCase(key, user_id, rolls_back)),
   ...[...world.targets, undefined].flatMap((target) => [
     updateCase(key, world, target),
     ...DESTINATIONS.map((scope) => updateCase(key, world, target, scope)),
@@ -482,45 +457,3 @@ function deleteCase(key: Key, world: World, target: WireMemory | undefined): Cha
     },
   };
 }
-
-/** Of the user without memories, one of its own is undone. Nobody else of this name has written anything of it. */
-function rollbackCase(key: Key, user_id: string, rolls_back: boolean): ChangeCase {
-  const name = `roll back ${user_id}`;
-  const send = ({ tell }: Client, since: string) =>
-    tell('POST', `/users/${user_id}/rollback`, { since, key: 'master' });
-  return {
-    name,
-    send: (client) => send(client, '2001-01-01'),
-    code: rolls_back ? refusalOfRollback(key, user_id) : 'unsupported_capability',
-    async succeed(client, world) {
-      if (OWNERS.some((owner) => owner === user_id)) return undefined;
-      const memory = await world.copy({ ...(world.targets[0] as WireMemory), user_id });
-      const { status, body } = await send(client, memory.created_at);
-      world.expectGone(memory.id);
-      const shown = sees(key, memory) ? { memory } : {};
-      const { deletes_known } = body as { deletes_known: boolean };
-      const due = { items: [{ id: memory.id, action: 'delete', ...shown }], next_cursor: null, deletes_known };
-      return isDeepStrictEqual([status, body], [200, due]) ? undefined : { name, status, body };
-    },
-  };
-}
-
-/** The user without memories is erased with one of its own: others' memories must stay. */
-export const eraseCases = (key: Key, { erases }: { readonly erases: boolean }): ChangeCase[] =>
-  USERS.map((user_id) => {
-    const name = `erase ${user_id}`;
-    const send = ({ tell }: Client) => tell('DELETE', `/users/${user_id}/memories`);
-    return {
-      name,
-      send,
-      code: erases ? refusalOfErase(key, user_id) : 'unsupported_capability',
-      async succeed(client, world) {
-        if (OWNERS.some((owner) => owner === user_id)) return undefined;
-        const { id } = await world.copy({ ...(world.targets[0] as WireMemory), user_id });
-        const { status, body } = await send(client);
-        world.expectGone(id);
-        const { deleted, receipt } = body as Partial<WireErased>;
-        return status === 200 && deleted === 1 && receipt?.complete ? undefined : { name, status, body };
-      },
-    };
-  });

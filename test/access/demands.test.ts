@@ -12,6 +12,32 @@ import { globsOf, type Key, reaches } from './rule.ts';
 
 const DEMANDING = Object.entries<Verb>(VERB_TABLE).filter(([, { demands }]) => demands !== undefined);
 
+const ADMIN = 'list_keys create_key revoke_key embedding_usage list_webhooks create_webhook delete_webhook';
+const ADMIN_TOO = 'test_webhook resume_webhook rotate_webhook';
+/** What the decisions ask of each verb, written from their text: a verb that forgets a demand is no verb of this list. */
+const DUE: Readonly<Record<string, Demands>> = {
+  audit: { read: 'some', users: { in: 'user_id' } },
+  users: { read: 'some' },
+  erase: { delete: 'all', users: { in: 'id' }, trusted: true },
+  rollback: { write: 'all', delete: 'all', users: { in: 'id' }, trusted: true },
+  retention: { read: 'all', delete: 'all', users: 'all', trusted: true },
+  stats: { read: 'some', users: { in: 'user_id' } },
+  person_file: { read: 'all', users: { in: 'id' } },
+  export: { read: 'all', users: { in: 'user_id' } },
+  import: { write: 'all', users: 'all' },
+  ...Object.fromEntries(
+    [ADMIN, ADMIN_TOO]
+      .join(' ')
+      .split(' ')
+      .map((name) => [name, { admin: true }]),
+  ),
+  ...Object.fromEntries(['get_freeze', 'freeze', 'unfreeze'].map((name) => [name, { admin: 'unless open' }])),
+};
+
+it('[Decision 14] [Decision 41] each verb demands what is due', () => {
+  expect(Object.fromEntries(DEMANDING.map(([name, { demands }]) => [name, demands]))).toEqual(DUE);
+});
+
 /** What the verbs need besides the fields that name a user or something else by its id. */
 const FIELDS = {
   since: '2026-01-01',

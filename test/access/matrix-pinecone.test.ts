@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPineconeSubject, type PineconeSubject } from '../support/pinecone-server.ts';
 import { type Bench, openBench } from './bench.ts';
 import { bearer } from './callers.ts';
-import { keysSuite, rightsSuite, SOME } from './matrix.suite.ts';
+import { rightsSuite, SOME } from './matrix.suite.ts';
 import type { Key } from './rule.ts';
 
 /** Keys that reach nothing of ben's, granted nothing, everything, and something. */
@@ -34,7 +34,6 @@ describe('access matrix, pinecone', () => {
   };
 
   rightsSuite(bench, SOME);
-  keysSuite(bench);
 
   it('[Decision 14] [SPEC Errors not_found] a record out of reach cannot be told from one that was never made, with a consistency token or without', async () => {
     const { subject, door } = bench();

@@ -1,13 +1,12 @@
 import { expect, it } from 'vitest';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
-import { call } from '../auth/call.ts';
 import type { Client, Reply } from '../support/client.ts';
 import { FULL } from '../support/full.ts';
 import { recordingLog } from '../support/subject.ts';
 import { type Bench, checkKey, featuresOf } from './bench.ts';
 import { bearer, configure } from './callers.ts';
-import { asserting, BINDINGS, GRANTS, KEYS, named, type SCOPES, STALE, UNKNOWN_ID, USERS } from './cases.ts';
-import { type Key, refusalOfKeys } from './rule.ts';
+import { asserting, BINDINGS, GRANTS, named, type SCOPES, STALE, UNKNOWN_ID, USERS } from './cases.ts';
+import type { Key } from './rule.ts';
 
 const given = (bindingsOf: (grants: readonly string[], index: number) => typeof BINDINGS) =>
   GRANTS.map((grants, index) => ({
@@ -54,37 +53,6 @@ export function rightsSuite(bench: () => Bench, keys = FULL ? EVERY : SOME): voi
     for (const [code, texts] of messages) expect([...texts], code).toHaveLength(1);
   });
 }
-
-/** Every grant with every binding, as stored keys would have them. A refused request stores and revokes nothing. */
-export const keysSuite = (bench: () => Bench): void =>
-  it('[Decision 41] a key may manage keys if it has admin:*, and only then', async () => {
-    const { subject, door } = bench();
-    const supported = subject.capabilities.features.keys;
-    const master = subject.as(bearer(door.admit('keys', { grants: ['admin:*'], users: null })));
-    const { body } = await master.tell('POST', '/keys', { name: 'kept', grants: ['read:*'] });
-    const id = supported ? (body as { id: string }).id : 'k3j2h1g0f9e8';
-    for (const [index, key] of KEYS.entries()) {
-      const client = subject.as(bearer(door.admit('stranger', key)));
-      const code = supported ? refusalOfKeys(key) : 'unsupported_capability';
-      const refused = code !== undefined;
-      const own = { name: `made by ${index}`, grants: ['*:*', 'admin:*'] };
-      for (const [reply, status] of [
-        [await client.ask('/keys'), 200],
-        [await client.tell('POST', '/keys', own), 201],
-        [await client.tell('DELETE', `/keys/${refused ? id : UNKNOWN_ID}`), 404],
-      ] as const) {
-        const label = `${named(key)}: ${status} ${reply.text}`;
-        if (refused) expect((reply.body as { error: { code: string } }).error.code, label).toBe(code);
-        else expect(reply.status, label).toBe(status);
-      }
-    }
-    if (!supported) return;
-    const stored = await subject.provider.keys?.list({}, call);
-    const made = KEYS.flatMap((key, index) => (refusalOfKeys(key) === undefined ? [`made by ${index}`] : []));
-    expect(stored?.map(({ name, revoked_at }) => [name, revoked_at]).reverse()).toEqual(
-      ['kept', ...made].map((name) => [name, null]),
-    );
-  });
 
 type Headers = Record<string, string>;
 type ById = (id: string, client: Client, headers: Headers) => Promise<Reply>;

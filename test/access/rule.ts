@@ -93,22 +93,6 @@ export function refusalOfUpdate(
 export const refusalOfAdd = (key: Key, { user_id, scope = null }: Owned): Refusal | undefined =>
   reaches(key, user_id) && covers(key, 'write', scope) ? undefined : 'scope_denied';
 
-/** Everything of a user, in whatever scope. */
-export const refusalOfErase = (key: Key, user: string): Refusal | undefined =>
-  reaches(key, user) && globsOf(key, 'delete').includes('*') ? undefined : 'scope_denied';
-
-/** All that is stored of a user, in whatever scope. */
-export const refusalOfFile = (key: Key, user: string): Refusal | undefined =>
-  reaches(key, user) && globsOf(key, 'read').includes('*') ? undefined : 'scope_denied';
-
-/** Whatever somebody wrote: it may be in any scope, and undoing it writes or deletes. */
-export const refusalOfRollback = (key: Key, user: string): Refusal | undefined =>
-  globsOf(key, 'write').includes('*') ? refusalOfErase(key, user) : 'scope_denied';
-
-/** Keys are of the gateway: users and scopes do not matter, and `*:*` does not do (Decision 41). */
-export const refusalOfKeys = (key: Key): Refusal | undefined =>
-  key.grants.includes('admin:*') ? undefined : 'scope_denied';
-
 /** List, search, context, stats and audit: refused only where nothing that is granted could be an answer. */
 export const refusalOfQuery = (key: Key, user: string, glob = '*'): Refusal | undefined =>
   reaches(key, user) && globsOf(key, 'read').some((granted) => globsMeet(granted, glob)) ? undefined : 'scope_denied';

@@ -165,20 +165,8 @@ describe('[Decision 41] an admin', () => {
       user_id: 'u',
       content: 'x',
     });
-    const denied = [
-      await admin.ask(`/memories/${id}`),
-      await admin.ask('/memories', { user_id: 'u' }),
-      await admin.ask('/memories/search', { user_id: 'u', q: 'x' }),
-      await admin.tell('POST', '/context', { user_id: 'u', query: 'x' }),
-      await admin.ask('/audit', { user_id: 'u' }),
-      await admin.ask('/users'),
-      await admin.ask('/stats', { user_id: 'u' }),
-      await admin.tell('POST', '/memories', { user_id: 'u', content: 'x' }),
-      await admin.tell('PATCH', `/memories/${id}`, { content: 'y' }),
-      await admin.tell('DELETE', `/memories/${id}`),
-      await admin.tell('DELETE', '/users/u/memories'),
-    ];
-    expect(new Set(denied.map(codeOf))).toEqual(new Set(['scope_denied']));
+    // test/access has the other verbs.
+    expectError(await admin.ask(`/memories/${id}`), 'scope_denied');
     const second = as((await make(admin, { name: 'second admin', grants: ['admin:*'], users: ['u'] })).key);
     expect((await listed(second)).items.map(({ name }) => name).sort()).toEqual(['all', 'second admin']);
   });
@@ -231,25 +219,15 @@ describe('[Decision 41] an admin', () => {
 });
 
 describe('[Decision 41] nobody else', () => {
-  it.each<[string, readonly string[] | undefined]>([
-    ['a caller of an open gateway', undefined],
-    ['a key for all memories', ['*:*']],
-    ['a key that reads', ['read:*']],
-  ])('%s lists, makes or revokes a key', async (_, grants) => {
-    const { as, key } = await openGateway(grants);
-    const client = as(grants && key);
-    const own = newKey();
-    if (grants) await keys.create({ ...own, name: 'kept', users: null, grants: ['*:*'], expires_at: null }, call);
-    for (const reply of [
-      await client.ask('/keys'),
-      await client.tell('POST', '/keys', { name: 'mine', grants: ['admin:*'] }),
-      await revoke(client, own.id),
-    ]) {
+  it('makes a key: not a caller of an open gateway, nor a key for all memories', async () => {
+    const { as, key } = await openGateway(['*:*']);
+    const { as: open } = await openGateway();
+    for (const client of [open(), as(key)]) {
+      const reply = await client.tell('POST', '/keys', { name: 'mine', grants: ['admin:*'] });
       expectError(reply, 'scope_denied');
       expect(reply.text).toContain('omp-gateway keys create NAME --grant \\"admin:*\\"');
     }
-    expect(await storedNames()).toEqual(grants ? ['kept'] : []);
-    expect((await keys.list({}, call)).every(({ revoked_at }) => revoked_at === null)).toBe(true);
+    expect(await storedNames()).toEqual([]);
   });
 
   it('and nobody at all where the backend stores no keys', async () => {

@@ -8,6 +8,7 @@ import { runConformance } from '../../src/cli/conformance.ts';
 import { runDoctor } from '../../src/cli/doctor.ts';
 import { runHooks } from '../../src/cli/hooks.ts';
 import { runKeys } from '../../src/cli/keys.ts';
+import { runMcp } from '../../src/cli/mcp.ts';
 import { runMove } from '../../src/cli/move.ts';
 import type { MoveCommand } from '../../src/cli/move-arguments.ts';
 import { runReembed } from '../../src/cli/reembed.ts';
@@ -29,6 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const COMMANDS: Readonly<Record<string, Command>> = {
   ...{ backup: runBackup, restore: runRestore, conformance: runConformance, doctor: runDoctor, keys: runKeys },
   ...{ reembed: runReembed, webhooks: runWebhooks },
+  mcp: (argv, terminal) => runMcp(argv, terminal, unopened),
   hooks: (argv, terminal) => runHooks(argv, { ...terminal, stdin: Readable.from([]), cwd: () => folder }),
   ...Object.fromEntries(
     (['export', 'import', 'migrate', 'verify', 'freeze', 'unfreeze', 'person', 'rollback', 'retention'] as const).map(
@@ -105,6 +107,7 @@ it.each<[line: string, message: string]>([
   ['keys list --grant x', '--grant'],
   ['keys revoke', 'one name or id'],
   ['keys revoke one two', 'one name or id'],
+  ['mcp --key x', "Unknown option '--key'"],
   ['reembed --batch 0', '--batch'],
   ['reembed --batch 1001', '--batch'],
   ['reembed --per-minute fast', '--per-minute'],
@@ -135,6 +138,11 @@ it.each<[line: string, message: string]>([
   [`import ${CODEX} --limit 0`, '--limit must be a whole number'],
   ['import --format csv --user a', 'expected FILE'],
   ['migrate --from config', '--from and --to'],
+  ['migrate http://a', 'expected A and B'],
+  ['migrate http://a http://b --follow --scope a/*', '--follow moves all memories'],
+  ['migrate http://a http://b --follow --tag t', '--follow moves all memories'],
+  ['migrate http://a http://b --follow --since 2026-01-01', '--follow moves all memories'],
+  ['freeze nowhere', 'is no store'],
   ['verify a', 'expected A and B'],
   ['verify a b --since yesterday', 'ISO 8601'],
   ['person export', 'expected export or erase and USER'],
@@ -151,4 +159,9 @@ it.each<[line: string, message: string]>([
   expect(refused.stderr).toContain(message);
   expect(refused.stderr).toContain(`Try 'omp-gateway ${argv[0]} --help'.`);
   expect(readdirSync(folder)).toEqual([]);
+});
+
+it('mcp takes no address that is none', async () => {
+  const refused = await run(['mcp', '--url', 'localhost']);
+  expect(refused).toEqual({ status: 1, stdout: '', stderr: expect.stringContaining('--url must be an http') });
 });

@@ -153,6 +153,10 @@ describe('settings without effect', () => {
     expect(mistakesOf({ flags: { provider: 'memory' }, yaml: 'postgres:\n  url: postgres://db\n' })).toEqual([
       'postgres.url in gateway.yaml has no effect while provider is memory',
     ]);
+    // Of providers of others.
+    expect(mistakesOf({ yaml: 'provider: memory\noptions: {}\n' })).toEqual([
+      'options in gateway.yaml has no effect while provider is memory',
+    ]);
   });
 
   it('follow from a choice two levels above', () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OmpError } from '#contract';
 import { CASES, PROFILES } from '../../src/conformance/cases/index.ts';
-import { type Case, openSession, type Send } from '../../src/conformance/kit.ts';
+import { type Case, openRun, type Send } from '../../src/conformance/kit.ts';
 import { readCapabilities, runCase } from '../../src/conformance/run.ts';
 import { ANONYMOUS } from '../../src/core/grants.ts';
 import { sendTo } from '../conformance/kit.suite.ts';
@@ -41,7 +41,7 @@ describe('the conformance kit', () => {
   const run = async (id: string, send: Send) => {
     const { profile, one } = caseOf(id);
     const capabilities = await readCapabilities(send);
-    return runCase(openSession({ send, capabilities, keys: { key: true, narrow: true } }), profile, one);
+    return runCase(openRun({ send, capabilities, keys: { key: true, narrow: true } }), profile, one);
   };
 
   it('every case has a mutant', () => {

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest';
 import { CASES, PROFILES } from '../../src/conformance/cases/index.ts';
-import { type Caller, openSession, type Send, type Session } from '../../src/conformance/kit.ts';
+import { type Caller, type KitRun, openRun, type Send } from '../../src/conformance/kit.ts';
 import { type Result, runCase } from '../../src/conformance/run.ts';
 import type { Subject } from '../support/gateway.ts';
 import type { GetSubject } from './subject.ts';
@@ -23,10 +23,10 @@ export const kitSuite = (label: string, subject: GetSubject, narrow: Record<stri
   describe('protocol', () => {
     const results: Result[] = [];
     PROTOCOL_RESULTS.set(label, results);
-    let opened: Session | undefined;
-    const session = (): Session => {
+    let opened: KitRun | undefined;
+    const run = (): KitRun => {
       const { app, capabilities } = subject();
-      opened ??= openSession({ send: sendTo(app, { narrow }), capabilities, keys: { key: false, narrow: true } });
+      opened ??= openRun({ send: sendTo(app, { narrow }), capabilities, keys: { key: false, narrow: true } });
       return opened;
     };
     for (const profile of PROFILES) {
@@ -37,7 +37,7 @@ export const kitSuite = (label: string, subject: GetSubject, narrow: Record<stri
           const { without = [] } = subject();
           const hasNot = one.needs?.find((need) => need === 'created_at' && without.includes(need));
           skip(hasNot !== undefined, `has no ${hasNot}`);
-          const result = await runCase(session(), profile, one);
+          const result = await runCase(run(), profile, one);
           results.push(result);
           const { status, message = '' } = result;
           const isLost = / is answered with unsupported_capability$| is not stored$/.exec(message);

@@ -13,18 +13,16 @@ afterAll(async () => {
 
 describe('the gateway with the embedded Postgres', () => gatewaySuite(omp, 'embedded', true));
 
-describe('the embedded Postgres', () => {
-  it('is saved beside the gateway and restored by the recipe', async () => {
-    await omp.end();
-    await omp.compose('up', '--detach', '--wait', 'embedded');
-    const user_id = freshUser();
-    const { id } = await clientAt().add({ user_id, content: 'is in the backup' });
-    const [backup = '', ...restore] = commandsOf('docs/operations.md', 'backup -');
-    await omp.shell(backup);
-    expect(await omp.compose('exec', '-T', 'embedded', 'ls', '/data')).not.toContain('partial');
-    await omp.compose('stop', 'embedded');
-    for (const line of restore) await copy.shell(line);
-    await ready();
-    expect((await clientAt().get(id)).content).toBe('is in the backup');
-  });
+it('the embedded Postgres is saved beside the gateway and restored by the recipe', async () => {
+  await omp.end();
+  await omp.compose('up', '--detach', '--wait', 'embedded');
+  const user_id = freshUser();
+  const { id } = await clientAt().add({ user_id, content: 'is in the backup' });
+  const [backup = '', ...restore] = commandsOf('docs/operations.md', 'backup -');
+  await omp.shell(backup);
+  expect(await omp.compose('exec', '-T', 'embedded', 'ls', '/data')).not.toContain('partial');
+  await omp.compose('stop', 'embedded');
+  for (const line of restore) await copy.shell(line);
+  await ready();
+  expect((await clientAt().get(id)).content).toBe('is in the backup');
 });

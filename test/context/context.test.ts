@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
-import { TOKEN_ENCODING, toContext } from '../../src/context/context.ts';
+import { toContext } from '../../src/context/context.ts';
 import { context } from '../../src/verbs/search.ts';
 import { fenced } from '../support/context.ts';
 import { callBy } from '../support/requests.ts';
@@ -57,7 +57,6 @@ describe('context', () => {
       ],
       token_count: tokensOf(text),
     });
-    expect(TOKEN_ENCODING).toBe('o200k_base');
   });
 
   it('without hits is empty', async () => {

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
-import {
-  CONVERSATION_WEIGHT,
-  NEIGHBOUR_WEIGHT,
-  type RankedHit,
-  rankByConversation,
-} from '../../src/context/conversations.ts';
+import { explainPlace, type RankedHit, rankByConversation } from '../../src/context/conversations.ts';
 import { conversationOf } from '../../src/toolbox/index.ts';
 import { memoryOf } from '../support/requests.ts';
 
@@ -51,8 +46,9 @@ describe('conversations', () => {
   it('[Decision 57] neighbours that no search found come in, behind the memory that brings them', () => {
     const ranked = rank({ 'talk 2': 0.5 }, 'talk 1', 'talk 3', 'talk 2');
     expect(ranked.map((one) => one.memory.id)).toEqual(['talk 2', 'talk 3', 'talk 1']);
+    const { weights } = explainPlace(ranked[0] as RankedHit);
     const strength = (own: number, neighbour: number) =>
-      own + NEIGHBOUR_WEIGHT * neighbour + (CONVERSATION_WEIGHT * 0.5) / 2;
+      own + weights.neighbour * neighbour + (weights.conversation * 0.5) / 2;
     expect(ranked[1]?.score).toBeCloseTo((0.5 * strength(0, 0.5)) / strength(0.5, 0), 5);
     expect(ranked[1]?.reasons).toEqual({ search: null, neighbour: 0.5, conversation: 0.5 / 2 });
   });

@@ -1,8 +1,15 @@
+import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { OmpError } from '#contract';
+import type { KeyStore, OmpError, Position } from '#contract';
 import { newIdentity } from '#toolbox';
-import { decodeCursor, encodeCursor } from '../../src/core/cursor.ts';
+import { cursorKind } from '../../src/core/cursor.ts';
+import { ALL_GRANTS, ANONYMOUS } from '../../src/core/grants.ts';
+import { VERB_TABLE } from '../../src/verbs/index.ts';
+import type { Verb } from '../../src/verbs/verb.ts';
+import { call, memoryOf, openMemory } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
+import { gateOn, recordingLog, VERSIONED } from '../support/subject.ts';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 256 });
 const time = fc
@@ -18,7 +25,10 @@ const id = fc.oneof(
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }),
 );
 
-const refusal = (cursor: string, asked: Parameters<typeof decodeCursor>[1]): string => {
+const Plain = cursorKind<Position>(undefined, { position: (last) => last, place: (position) => position });
+const encodeCursor = (last: Position, asked: object) => Plain.write(last, { ...asked }) as string;
+const decodeCursor = (cursor: string, asked: object) => Plain.read(cursor, { ...asked }) as Position;
+const refusal = (cursor: string, asked: object): string => {
   try {
     decodeCursor(cursor, asked);
   } catch (error) {
@@ -146,5 +156,67 @@ describe('a cursor', () => {
       created_at: new Date(5).toISOString(),
       id: 'mem_1',
     });
+  });
+});
+
+/** The cursors as every release has made them: what is to be read goes on after an update of the gateway. */
+const released = (filters: object, id: string, at = 0): string => {
+  const sorted = JSON.stringify(Object.entries(filters).sort());
+  return forged([1, hash('sha256', sorted, 'base64url').slice(0, 16), at, id]);
+};
+
+describe('[Decision 2] a cursor of one verb', async () => {
+  const days = { since: '2026-01-01', until: '2026-01-02' };
+  const store = storeOf(await openMemory('native', { versions: VERSIONED }));
+  const { id } = await store.add({ input: memoryOf('u', 'x') }, call);
+  /** For each verb with cursors: an input, and the cursor of an earlier release for it. */
+  const KINDS: Record<string, { input: object; cursor: string }> = {
+    list: { input: { user_id: 'u' }, cursor: released({ tags: [], user_id: 'u' }, 'mem_1', 5) },
+    audit: { input: { user_id: 'u' }, cursor: released({ user_id: 'u' }, '7', 5) },
+    versions: { input: { id }, cursor: released({ of: 'versions', id }, '2') },
+    users: { input: {}, cursor: released({ of: 'users', prefix: undefined }, 'u') },
+    rollback: {
+      input: { id: 'u', since: days.since, dry_run: true },
+      cursor: released(
+        { of: 'rollback', user_id: 'u', dry_run: true, since: `${days.since}T00:00:00.000Z` },
+        '0~5~',
+        0,
+      ),
+    },
+    retention: {
+      input: { dry_run: true },
+      cursor: released({ of: 'retention', dry_run: true, rules: [] }, '0~'),
+    },
+    export: {
+      input: {},
+      cursor: released({ of: 'export', ids: undefined, user_id: undefined, since: undefined }, 'mem_1'),
+    },
+    list_keys: { input: {}, cursor: released({ of: 'keys' }, 'k3j2h1g0f9e8', 5) },
+    embedding_usage: { input: days, cursor: released({ of: 'embedding-usage', ...days }, '1~ma') },
+  };
+  const embeddingUsage = { read: async () => [], since: () => undefined };
+  const keys = { list: async () => [], find: async () => undefined } as Partial<KeyStore> as KeyStore;
+  const { gate } = gateOn({ ...store, embeddingUsage, keys }, recordingLog());
+  const session = gate.session({ ...ANONYMOUS, id: 'key:1', grants: { ...ALL_GRANTS, admin: true } }, 'http');
+  const run = (name: string, cursor: string) =>
+    session.run((VERB_TABLE as Record<string, Verb>)[name] as Verb, { ...KINDS[name]?.input, cursor }, call);
+
+  it('is of a kind that this test knows', () => {
+    const paged = Object.entries<Verb>(VERB_TABLE).filter(([, { input }]) => 'cursor' in input.shape);
+    expect(paged.map(([name]) => name).sort()).toEqual(Object.keys(KINDS).sort());
+  });
+
+  it.each(Object.keys(KINDS))('is taken by that verb also if an earlier release made it: %s', async (name) => {
+    await expect(run(name, KINDS[name]?.cursor as string)).resolves.toHaveProperty('next_cursor');
+  });
+
+  it.each(Object.keys(KINDS))('is refused by every other verb, with an error that says why: %s', async (made) => {
+    for (const name of Object.keys(KINDS)) {
+      if (name === made) continue;
+      await expect(run(name, KINDS[made]?.cursor as string), name).rejects.toMatchObject({
+        code: 'invalid_request',
+        message: expect.stringMatching(/^cursor: was made for another request/),
+      });
+    }
   });
 });

@@ -131,7 +131,11 @@ describe('the capability document', () => {
         audit: audited ? RECORDED : undefined,
         data_dir,
       });
-      const reached = name === 'pinecone' ? { api_key: 'test', index_host: pinecone.url } : {};
+      const reached = {
+        ...(name === 'pinecone' && { api_key: 'test', index_host: pinecone.url }),
+        // However busy the machine is.
+        ...(name === 'postgres' && { connect_timeout_ms: 600_000 }),
+      };
       const provider = await openProvider(name, { ...reached, ...options }, context);
       try {
         const features = { ...FEATURES, ...each.features };
@@ -183,35 +187,20 @@ describe('the capability document', () => {
     expect(verbs).toEqual(['add', 'get', 'update', 'delete', 'list', 'audit']);
   });
 
-  it.each<[Partial<ProviderCapabilities>, object]>([
-    [
-      { scopes: 'native', tags: true },
-      { scopes: 'native', tags: true },
-    ],
-    [
-      { scopes: 'native', tags: false },
-      { scopes: 'native', tags: false },
-    ],
-    [
-      { scopes: 'tags', tags: true },
-      { scopes: 'tags', tags: true },
-    ],
-    [
-      { scopes: 'none', tags: true },
-      { scopes: 'none', tags: true },
-    ],
-    [
-      { scopes: 'none', tags: false },
-      { scopes: 'none', tags: false },
-    ],
-    [{ explain: false }, { explain: false }],
-    [{ consistency_tokens: true }, { consistency_tokens: true }],
-    [{ etags: false }, { etags: false }],
-    [{ origins: false }, { origins: false }],
+  it.each<[Partial<ProviderCapabilities>, object?]>([
+    [{ scopes: 'native', tags: true }],
+    [{ scopes: 'native', tags: false }],
+    [{ scopes: 'tags', tags: true }],
+    [{ scopes: 'none', tags: true }],
+    [{ scopes: 'none', tags: false }],
+    [{ explain: false }],
+    [{ consistency_tokens: true }],
+    [{ etags: false }],
+    [{ origins: false }],
+    [{ max_search_results: 50 }],
     [{ max_search_results: null }, { max_search_results: 100 }],
-    [{ max_search_results: 50 }, { max_search_results: 50 }],
     [{ max_search_results: 1000 }, { max_search_results: 100 }],
-  ])('of a provider with %j says %j', async (capabilities, said) => {
+  ])('of a provider with %j says so, or %j', async (capabilities, said = capabilities) => {
     const memory = await openMemory();
     const changed = { ...memory, capabilities: { ...memory.capabilities, ...capabilities } };
     for (const { features, limits } of [document(changed), composed(changed)]) {

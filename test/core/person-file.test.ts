@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Provider } from '#contract';
-import { bent, CRM, down, failing, HANDBOOK, once, open } from '../stores/mounts-subject.ts';
+import { altered, CRM, down, failing, HANDBOOK, once, open } from '../stores/mounts-subject.ts';
 import { expectError } from '../support/expect-error.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
 import { openSubject } from '../support/subject.ts';
@@ -64,11 +64,11 @@ describe('[Decision 61] the file of a person, of several stores', () => {
   });
 
   it('lists a store without export, with the versions of each memory, and names one that can do neither', async () => {
-    const listed = { ...HANDBOOK, current: once(bent(() => ({ export: undefined as never }))) };
+    const listed = { ...HANDBOOK, current: once(altered(() => ({ export: undefined as never }))) };
     const silent = {
       ...CRM,
       current: once(
-        bent(() => ({ export: undefined as never, list: undefined as never, versions: undefined as never })),
+        altered(() => ({ export: undefined as never, list: undefined as never, versions: undefined as never })),
       ),
     };
     const { add, client, file } = await opened([listed, silent]);

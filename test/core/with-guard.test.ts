@@ -1,66 +1,49 @@
 import { describe, expect, it } from 'vitest';
 import {
-  type AuditLog,
   type Call,
   type ErrorCode,
-  type IdempotencyKey,
-  type KeyStore,
-  type NewKey,
+  isMethod,
+  METHODS,
+  type Method,
+  type Methods,
   OmpError,
   type Provider,
 } from '#contract';
+import { UNPROTECTED } from '../../src/core/telemetry.ts';
 import { withGuard } from '../../src/core/with-guard.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
-import { auditOf, call, listOf, memoryOf, openMemory, refTo, searchFor } from '../support/requests.ts';
+import { call, openMemory } from '../support/requests.ts';
 
 const SECRET = 'select * from secrets at db.internal:5432';
-const ref = refTo('mem_1');
-const input = memoryOf('u', 'x');
-const key: IdempotencyKey = { caller: 'c', key: 'k' };
-const newKey: NewKey = { id: 'i', name: 'n', hash: 'h', users: null, grants: [], expires_at: null };
 const NOW = '2025-01-01T00:00:00.000Z';
 
-type Full = Required<Provider>;
-/** Every function of a provider, with its arguments before the call. */
-const EVERYTHING: readonly (readonly [part: 'audit' | 'keys' | '', name: string, args: unknown[]])[] = [
-  ['', 'add', [{ input, vector: null }]],
-  ['', 'keyUse', [key]],
-  ['', 'get', [ref]],
-  ['', 'update', [{ ref, patch: { tags: [] }, vector: null }]],
-  ['', 'delete', [ref]],
-  ['', 'list', [listOf('u')]],
-  ['', 'search', [searchFor('u', 'x')]],
-  ['', 'batch', [{ items: [{ input, vector: null }] }]],
-  ['', 'ping', []],
-  ['audit', 'record', [[]]],
-  ['audit', 'read', [auditOf('u')]],
-  ['keys', 'find', ['i']],
-  ['keys', 'hasAny', []],
-  ['keys', 'list', [{}]],
-  ['keys', 'create', [newKey]],
-  ['keys', 'revoke', ['i']],
-  ['keys', 'touch', [{ ids: ['i'], time: NOW }]],
-];
-type Functions = Readonly<Record<string, (...args: unknown[]) => Promise<unknown>>>;
-const functionsOf = (provider: Full, part: (typeof EVERYTHING)[number][0]) =>
-  (part === '' ? provider : provider[part]) as unknown as Functions;
+type Anything = (...args: unknown[]) => Promise<unknown>;
+/** Every method of a provider, and where it is. */
+const methodsIn = (methods: Methods, ...path: string[]): { path: string[]; entry: Method }[] =>
+  Object.entries(methods).flatMap(([name, entry]) =>
+    isMethod(entry) ? [{ path: [...path, name], entry }] : methodsIn(entry, ...path, name),
+  );
+const EVERYTHING = methodsIn(METHODS);
+const functionsOf = (methods: Methods, of: Anything): object =>
+  Object.fromEntries(
+    Object.entries(methods).map(([name, entry]) => [name, isMethod(entry) ? of : functionsOf(entry, of)]),
+  );
+const at = (provider: unknown, path: readonly string[]) =>
+  path.reduce((part, name) => (part as Record<string, unknown>)[name], provider) as Anything;
 
-/** The memory provider and a key store, with every function replaced by this one. */
-const guarded = async (does: (...given: unknown[]) => Promise<never>): Promise<Full> => {
-  const all = (wanted: string) =>
-    Object.fromEntries(EVERYTHING.filter(([part]) => part === wanted).map(([, name]) => [name, does]));
-  const keys = { ...all('keys'), close: async () => {} } as unknown as KeyStore;
-  const audit = all('audit') as unknown as AuditLog;
-  return withGuard({ ...(await openMemory()), ...all(''), audit, keys }) as Full;
-};
-/** The error of each function. */
+/** Some methods take a request, and others do not: each is called both ways. */
+const REQUESTS: readonly unknown[][] = [[{ a: 'request' }], []];
+
+/** The error of each function, when this stands for all of them. */
 const failures = async (does: (...given: unknown[]) => Promise<never>, by: Call = call): Promise<OmpError[]> => {
-  const provider = await guarded(does);
+  const provider = withGuard({ ...(await openMemory()), ...functionsOf(METHODS, does) });
   return Promise.all(
-    EVERYTHING.map(([part, name, args]) =>
-      (functionsOf(provider, part)[name] as Functions[string])(...args, by).then(
-        () => expect.fail(`${part} ${name} did not fail`),
-        (error: unknown) => error as OmpError,
+    EVERYTHING.flatMap(({ path }) =>
+      REQUESTS.map((request) =>
+        at(provider, path)(...request, by).then(
+          () => expect.fail(`${path.join('.')} did not fail`),
+          (error: unknown) => error as OmpError,
+        ),
       ),
     ),
   );
@@ -122,12 +105,32 @@ describe('every function of a guarded provider', () => {
       given.push(args);
       return Promise.reject(new OmpError('not_found', 'gone'));
     });
-    expect(given).toEqual(EVERYTHING.map(([, , args]) => [...args, call]));
+    expect(given).toEqual(EVERYTHING.flatMap(() => REQUESTS.map((request) => [...request, call])));
+  });
+
+  it('is observed by its name, and as a read if it is one', async () => {
+    const seen: object[] = [];
+    const provider = withGuard(
+      { ...(await openMemory()), ...functionsOf(METHODS, async () => undefined) },
+      {
+        ...UNPROTECTED,
+        run(operation, by, work) {
+          seen.push(operation);
+          return work(by);
+        },
+      },
+    );
+    for (const { path } of EVERYTHING) await at(provider, path)(call);
+    const names = EVERYTHING.map(({ entry: { name, reads } }) => ({ name, reads }));
+    expect(seen).toEqual(names.map((entry) => ({ kind: 'backend', dependency: 'memory', ...entry })));
+    expect(new Set(names.map(({ name }) => name)).size).toBe(names.length);
   });
 });
 
 it('a guarded provider gets no verbs that the provider lacks', async () => {
   const { name, capabilities, get, ping, close } = await openMemory();
-  const defined = Object.entries(withGuard({ name, capabilities, get, ping, close })).filter(([, part]) => part);
+  const defined = Object.entries(withGuard({ name, capabilities, get, ping, close } satisfies Provider)).filter(
+    ([, part]) => part,
+  );
   expect(defined.map(([part]) => part).sort()).toEqual(['capabilities', 'check', 'close', 'get', 'name', 'ping']);
 });

@@ -19,7 +19,7 @@ import { openLimits } from '../rate-limit/limits.ts';
 import { type Client, clientOf, type Reply } from '../support/client.ts';
 import { closedTo } from '../support/closed.ts';
 import { call } from '../support/requests.ts';
-import type { FullStore, Store } from '../support/stores.ts';
+import type { Store } from '../support/stores.ts';
 import { APP_LIMITS, gateOn, openSubject, recordingLog, type Subject } from '../support/subject.ts';
 import { ERRORS, MAX_BODY_BYTES, type WireAudit } from '../support/wire.ts';
 import {
@@ -296,54 +296,32 @@ const USAGE: Required<Store>['embeddingUsage'] = { read: async () => [USED], sin
 const KEPT = 'k3j2h1g0f9e8';
 const NOW = '2026-03-02T08:00:00.000Z';
 
-/** A provider that always issues a token and is always behind. */
-function behind(provider: Store): Store {
-  const asked =
-    <Args extends readonly unknown[], Result>(verb: (...args: Args) => Result) =>
-    (...args: Args): Result => {
-      const { consistency } = args.at(-1) as Call;
-      consistency?.answer('token');
-      consistency?.behind();
-      return verb(...args);
-    };
-  const {
-    capabilities,
-    add,
-    batch,
-    get,
-    update,
-    delete: remove,
-    list,
-    search,
-    users,
-    userStats,
-    erase,
-    export: exportPart,
-    import: store,
-    versions,
-  } = provider as FullStore;
-  return {
-    ...provider,
-    capabilities: { ...capabilities, consistency_tokens: true },
-    add: asked(add),
-    batch: asked(batch),
-    get: asked(get),
-    update: asked(update),
-    delete: asked(remove),
-    list: asked(list),
-    search: asked(search),
-    users: asked(users),
-    userStats: asked(userStats),
-    erase: asked(erase),
-    export: asked(exportPart),
-    import: asked(store),
-    versions: {
-      list: asked(versions.list),
-      purge: asked(versions.purge),
-      ...(versions.writtenIn && { writtenIn: asked(versions.writtenIn) }),
-    },
-  };
+/** The store with every function replaced, those of its versions too, but for these. */
+function altered(store: Store, change: (work: Work) => Work, unless: readonly string[]): Store {
+  const all = (part: object, kept: readonly string[] = []) =>
+    Object.fromEntries(
+      Object.entries(part).map(([name, member]) => [
+        name,
+        typeof member === 'function' && !kept.includes(name) ? change(member) : member,
+      ]),
+    );
+  return { ...store, ...all(store, unless), versions: all({ ...store.versions }) } as Store;
 }
+type Work = (...args: never[]) => unknown;
+
+/** A provider that always issues a token and is always behind. */
+const behind = (provider: Store): Store =>
+  altered(
+    { ...provider, capabilities: { ...provider.capabilities, consistency_tokens: true } },
+    (verb) =>
+      (...args) => {
+        const { consistency } = args.at(-1) as unknown as Call;
+        consistency?.answer('token');
+        consistency?.behind();
+        return verb(...args);
+      },
+    ['changes', 'ping', 'close', 'backlog', 'stats'],
+  );
 
 /** A provider that fails or lacks its verbs, if the condition needs it. */
 function alter(provider: Store, condition: Condition): Store {
@@ -355,34 +333,14 @@ function alter(provider: Store, condition: Condition): Store {
   const fail = async () => {
     throw new OmpError(condition, 'not now', { provider: provider.name });
   };
-  const verbs = [
-    'add',
-    'batch',
-    'get',
-    'update',
-    'delete',
-    'list',
-    'search',
-    'users',
-    'userStats',
-    'erase',
-    'export',
-    'import',
-    'changes',
-    'ping',
-  ];
-  const failing = Object.fromEntries(verbs.map((verb) => [verb, fail]));
   const keys = { ...oneKey(), list: fail, create: fail, revoke: fail };
   const webhooks = { ...provider.webhooks, list: fail, find: fail, create: fail, change: fail, delete: fail };
-  const versions = { list: fail, purge: fail, writtenIn: fail };
   const freezing = { current: fail, freeze: fail, unfreeze: fail };
   return {
-    ...provider,
-    ...failing,
+    ...altered(provider, () => fail, ['close', 'keyUse', 'changesHeld', 'queryVector']),
     keys,
     webhooks: webhooks as unknown as WebhookStore,
     freezing,
-    versions,
     embeddingUsage: { ...USAGE, read: fail },
     ...(provider.audit && { audit: { ...provider.audit, read: fail } }),
   };

@@ -44,7 +44,7 @@ const remembering = (): { keep(memory: Memory): Memory; of(memory: Memory): Memo
   };
 };
 
-/** One mistake each, of the kind a store might make: the memory provider with a single verb bent. */
+/** One mistake each, of the kind a store might make: the memory provider with a single verb altered. */
 const FAULTS: Readonly<Record<string, Fault>> = {
   'since is exclusive': ({ list }) => ({
     list: ({ since, ...query }, call) => list({ ...query, ...(since && { since: laterBy(since, 1) }) }, call),

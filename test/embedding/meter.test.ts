@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { createMeter, OTHERS, shares } from '../../src/embedding/meter.ts';
+import { createMeter, shares } from '../../src/embedding/meter.ts';
 
 afterEach(() => void vi.useRealTimers());
 
@@ -63,7 +63,7 @@ it('[Decision 63] of one day 1,000 names count by themselves, also after their c
   expect(meter.take()).toHaveLength(1_000);
   for (const app of ['late', 'later', 'subject 7', null]) meter.sent([app]);
   expect(meter.take().map(({ day, app, requests }) => [day, app, requests])).toEqual([
-    ['2026-03-01', OTHERS, 2],
+    ['2026-03-01', '(others)', 2],
     ['2026-03-01', 'subject 7', 1],
     ['2026-03-01', null, 1],
   ]);

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Call, type ExportPart, GATEWAY, type Memory, OmpError, type Provider, providerError } from '#contract';
+import { Call, type ExportPart, GATEWAY, type Memory, OmpError, type Provider } from '#contract';
 import type { Store, StorePart } from '../../src/core/with-embedder.ts';
 import { startRetention } from '../../src/features/retention/daily-runs.ts';
 import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/features/retention/retention.ts';
@@ -189,84 +189,65 @@ describe('[Decision 60] by itself', () => {
     expect(log.lines).toMatchObject([{ level: 'info', fields: { deleted: 3 } }]);
   });
 
-  it('a memory that cannot be deleted stays, is counted, and does not hold those after it', async () => {
-    const { store, left } = await open((memory) => ({
-      delete: async (ref, own) => {
-        if (ref.id === 'old-1') throw providerError('memory', 'it does not want to');
-        return memory.delete(ref, own);
+  const broken = (options?: object) => new OmpError('provider_error', 'it does not want to', options);
+  it.each<[string, number, (id: string, asked: number) => OmpError | false, object]>([
+    [
+      'a memory that cannot be deleted stays, is counted, and does not hold those after it',
+      3,
+      (id) => id === 'old-1' && broken(),
+      {
+        ...{ deleted: 2, failed: 1, left: ['old-1'], asked: 3 },
+        ...{ warned: { failed: 1, err: { message: 'it does not want to' } }, told: { deleted: 2 } },
       },
-    }));
-    const { retention, log } = start(store);
-    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
-    expect(retention.stats()).toMatchObject({ deleted: 2, failed: 1 });
-    expect(await left()).toEqual(['old-1']);
-    expect(log.lines).toMatchObject([
-      { level: 'warn', fields: { failed: 1, err: { message: 'it does not want to' } } },
-      { level: 'info', fields: { deleted: 2 } },
-    ]);
-    expect(JSON.stringify(log.lines)).not.toContain('old-');
-  });
-
-  it.each([
-    ['is down', { down: true }],
-    ['says when to try again', { retryAfter: 1 }],
-  ])('a store that %s is not asked for the next memory, and the pass goes on later', async (_, options) => {
+    ],
+    [
+      'a store that is down is not asked for the next memory, and the pass goes on later',
+      3,
+      (_, asked) => asked === 2 && broken({ down: true }),
+      { left: [], asked: 4 },
+    ],
+    [
+      'nor is one that says when to try again',
+      3,
+      (_, asked) => asked === 2 && broken({ retryAfter: 1 }),
+      { left: [], asked: 4 },
+    ],
+    [
+      'memories whose delete takes too long every time are passed over when the pass goes on',
+      3,
+      (id) => id !== 'old-2' && broken({ down: true }),
+      { left: ['old-0', 'old-1'] },
+    ],
+    [
+      'many memories that cannot be deleted do not hold those after them for ever',
+      100,
+      (id) => id !== 'old-99' && broken(),
+      { left: expect.toSatisfy((left) => left.length === 99 && !left.includes('old-99')) },
+    ],
+    [
+      'a store that fails again and again is not asked for every memory, and the pass goes on later',
+      12,
+      (_, asked) => asked <= 10 && broken(),
+      { left: [], asked: 22 },
+    ],
+  ])('%s', async (_, count, failing, due) => {
     let asked = 0;
-    const { store, left } = await open((memory) => ({
-      delete: async (ref, own) => {
-        if (++asked === 2) throw new OmpError('provider_error', 'no', options);
-        return memory.delete(ref, own);
-      },
-    }));
-    const { retention, log } = start(store);
-    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
-    expect(await left()).toEqual([]);
-    expect(asked).toBe(4);
-    expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
-  });
-
-  it('memories whose delete takes too long every time are passed over when the pass goes on', async () => {
-    const { store, left } = await open((memory) => ({
-      delete: async (ref, own) => {
-        if (ref.id !== 'old-2') throw new OmpError('provider_error', 'it took too long', { down: true });
-        return memory.delete(ref, own);
-      },
-    }));
-    const { retention } = start(store);
-    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
-    expect(await left()).toEqual(['old-0', 'old-1']);
-  });
-
-  it('many memories that cannot be deleted do not hold those after them for ever', async () => {
     const { store, left } = await open(
       (memory) => ({
         delete: async (ref, own) => {
-          if (ref.id !== 'old-99') throw providerError('memory', 'another table refers to it');
+          const failure = failing(ref.id, ++asked);
+          if (failure) throw failure;
           return memory.delete(ref, own);
         },
       }),
-      100,
-    );
-    const { retention } = start(store);
-    await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
-    expect(await left()).toHaveLength(99);
-  });
-
-  it('a store that fails again and again is not asked for every memory, and the pass goes on later', async () => {
-    let asked = 0;
-    const { store } = await open(
-      (memory) => ({
-        delete: async (ref, own) => {
-          if (++asked <= 10) throw providerError('memory', 'the disk is full');
-          return memory.delete(ref, own);
-        },
-      }),
-      12,
+      count,
     );
     const { retention, log } = start(store);
     await eventually(() => expect(retention.stats().completed).toBeGreaterThan(0));
-    expect(asked).toBe(22);
-    expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
+    const [warned, told] = [log.lines[0]?.fields, log.lines.at(-1)?.fields];
+    expect({ ...retention.stats(), left: await left(), asked, warned, told }).toMatchObject(due);
+    if ('asked' in due) expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'info']);
+    expect(JSON.stringify(log.lines)).not.toContain('old-');
   });
 
   it('a frozen store keeps everything, and the pass goes on when it takes changes again', async () => {

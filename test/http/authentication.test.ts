@@ -73,8 +73,18 @@ describe('[SPEC Authentication 2] [Decision 13] the credential', () => {
     ['Bearer with more than a key', { authorization: 'Bearer good good' }],
     ['a wrong Bearer next to a good X-API-Key', { authorization: 'Bearer wrong', 'x-api-key': 'good' }],
     ['another scheme', { authorization: 'Basic good' }],
+    ['the scheme of mem0 beside its interface', { authorization: 'Token good' }],
     ['no scheme', { authorization: 'good' }],
     ['Bearer without a space', { authorization: 'Bearergood' }],
+    ['Bearer with a colon', { authorization: 'Bearer: good' }],
+    ['Bearer with quotes', { authorization: 'Bearer "good"' }],
+    ['Bearer with a comma', { authorization: 'Bearer good,' }],
+    ['Bearer twice', { authorization: 'Bearer good, Bearer good' }],
+    ['Bearer with blanks alone', { authorization: 'Bearer  ' }],
+    ['a scheme before X-API-Key', { 'x-api-key': 'Bearer good' }],
+    ['two keys', { 'x-api-key': 'good,good' }],
+    ['a cookie', { cookie: 'api_key=good' }],
+    ['another header', { 'x-auth-token': 'good' }],
     ['a key in other letters', { 'x-api-key': 'GOOD' }],
   ] as const)('[SPEC Authentication 5] [SPEC Errors unauthorized] is rejected with 401: %s', async ([, headers]) => {
     const { client } = await locked();
@@ -167,15 +177,15 @@ describe('[Decision 17] [SPEC Errors rate_limited] failed authentications', () =
 
 /** Everything that needs no key (SPEC, Authentication 4; Decision 13). */
 const PUBLIC = [
-  'GET /healthz',
-  'GET /livez',
-  'GET /readyz',
-  'GET /capabilities',
-  'GET /openapi.json',
-  'GET /docs',
-  'GET /docs/start.js',
-  'GET /docs/:asset',
-];
+  '/healthz',
+  '/livez',
+  '/readyz',
+  '/capabilities',
+  '/openapi.json',
+  '/docs',
+  '/docs/start.js',
+  '/docs/:asset',
+].map((path) => `GET ${path}`);
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'];
 
 /** Every method on every path of the app, middleware included, and on an unknown path. */

@@ -135,13 +135,6 @@ describe('an untrusted key', () => {
     expect(items.map((item) => item.id)).toEqual([id, truth.id]);
   });
 
-  it('[Decision 54] manages nothing, even with admin:*', async () => {
-    const { authenticator, admit } = knownCallers();
-    const { client } = await serverForTest({ authenticator });
-    const headers = admit({ untrusted: true, grants: ['*:*', 'admin:*'] });
-    expectError(await client.tell('POST', '/freeze', {}, headers), 'scope_denied');
-  });
-
   it.each([
     ['changes', (client: Client, id: string) => client.tell('PATCH', client.byId(id), { content: 'poison' })],
     ['deletes', (client: Client, id: string) => client.tell('DELETE', client.byId(id))],

@@ -54,13 +54,9 @@ describe('[Decision 17] [SPEC Limits limits.rate_limit_per_minute] the rate limi
     expect(expectError(reply, 'rate_limited')).not.toHaveProperty('provider');
     expect(limitOf(reply)).toEqual({ quota: 3, left: 0, wait: 31 });
     expect(reply.headers.get('retry-after')).toBe('31');
-  });
-
-  it('rejects requests without executing them', async () => {
-    for (let i = 0; i < LIMIT; i++) await client.ask('/memories', { user_id: 'u' });
+    // It is not executed.
     expectError(await client.tell('POST', '/memories', { content: 'x', user_id: 'u' }), 'rate_limited');
-    const reply = await client.ask('/memories', { user_id: 'u' }, from('192.0.2.1'));
-    expect(reply.body).toMatchObject({ items: [] });
+    expect((await client.ask('/memories', { user_id: 'u' }, from('192.0.2.1'))).body).toMatchObject({ items: [] });
   });
 
   it('[SPEC GET /capabilities] is declared, and includes public paths', async () => {
@@ -211,18 +207,8 @@ describe('[Decision 17] trusted proxies', () => {
   );
 
   it.for([
-    '',
-    'proxy',
-    'localhost',
-    '10.0.0',
-    '10.0.0.0/',
-    '10.0.0.0/33',
-    '10.0.0.0/-1',
-    '10.0.0.0/8/8',
-    '::/129',
-    '/8',
-    '1.2.3.4 ',
-    '[::1]',
+    ...['', '1.2.3.4 ', 'proxy', 'localhost', '10.0.0', '10.0.0.0/', '10.0.0.0/33', '10.0.0.0/-1', '10.0.0.0/8/8'],
+    ...['::/129', '/8', '[::1]'],
   ])('reject "%s"', (text) => {
     expect(isAddressOrRange(text)).toBe(false);
     expect(() => addressMatcher([text])).toThrow('is not an address');

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
-import { conditions } from '../../providers/postgres/tables/conditions.ts';
+import { conditions } from '../../providers/postgres/sql/conditions.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 import { type LibraryDatabase, openLibraryDatabase } from './library-database.ts';

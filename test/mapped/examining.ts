@@ -2,7 +2,7 @@ import pg from 'pg';
 import { type ExaminedTable, examine } from '../../providers/postgres/mapped/examine.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { Mapping } from '../../providers/postgres/mapped/mapping.ts';
-import { type Conditions, conditions } from '../../providers/postgres/tables/conditions.ts';
+import { type Conditions, conditions } from '../../providers/postgres/sql/conditions.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { FIELDS, type FieldName } from '../../providers/postgres/mapped/field-mapping.ts';
 import type { Layout } from '../../providers/postgres/mapped/layout.ts';
 import { createId } from '../../providers/postgres/mapped/row-identity.ts';
-import { conditions } from '../../providers/postgres/tables/conditions.ts';
+import { conditions } from '../../providers/postgres/sql/conditions.ts';
 import { BARE, COLUMNS, type Examiner, openExaminer } from './examining.ts';
 
 const UUID = 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11';

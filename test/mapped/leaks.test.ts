@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MemoryPatch } from '#contract';
-import { conditions } from '../../providers/postgres/tables/conditions.ts';
+import { conditions } from '../../providers/postgres/sql/conditions.ts';
 import { expectError } from '../support/expect-error.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';

@@ -13,7 +13,8 @@ const { tableOf, closing } = openedTables();
 
 const TEXTS = ['likes green tea', 'likes black tea', 'drives a red van', 'allergic to peanuts', 'lives in Lisbon'];
 const fill = async (table: MappedTable, texts: readonly string[] = TEXTS, owner = 'ana') => {
-  for (const content of texts) await table.insert({ content, owner, embedding: await vectorOf(content) });
+  const rows = texts.map(async (content) => ({ content, owner, embedding: await vectorOf(content) }));
+  await table.insert(...(await Promise.all(rows)));
 };
 
 /** The search alone, with the statements it sends. */
@@ -60,18 +61,15 @@ describe('compared rows', () => {
   beforeAll(async () => {
     table = await openTable(COLUMNS);
     const users = [...Array(LARGE).fill('large'), ...Array(40).fill('small')];
-    for (const [number, user_id] of users.entries()) {
+    const rows = users.map(async (user_id, number) => {
       const content = `note ${number * 7919} of many`;
-      await table.insert({
-        id: `mem_${number}`,
-        content,
-        user_id,
-        created_at: new Date(1.7e12 + number),
-        tags: number % 50 === 0 ? ['rare'] : [],
-        scope: number % 2 === 0 ? 'even' : 'odd',
+      return {
+        ...{ id: `mem_${number}`, content, user_id, created_at: new Date(1.7e12 + number) },
+        ...{ tags: number % 50 === 0 ? ['rare'] : [], scope: number % 2 === 0 ? 'even' : 'odd' },
         embedding: await vectorOf(content),
-      });
-    }
+      };
+    });
+    await table.insert(...(await Promise.all(rows)));
     await table.sql(`create index on ${table.name} using hnsw (embedding vector_cosine_ops)`);
     run = await directly(table, await table.layout(), { large_user_rows: 100 });
     thorough = await table.open({ options: { large_user_rows: 1_000_000 } });
@@ -160,8 +158,12 @@ describe('vectors', () => {
       const wanted = searchFor('ana', contents[7] as string);
       await table.sql(`create index on ${table.name} using hnsw (embedding vector_${metric}_ops)`);
       const early = await searching(table, await table.layout(), { large_user_rows: 100 });
-      for (const [number, content] of contents.entries())
-        await table.insert({ content, owner: 'ana', embedding: await long(content, 3 + number) });
+      const rows = contents.map(async (content, number) => ({
+        content,
+        owner: 'ana',
+        embedding: await long(content, 3 + number),
+      }));
+      await table.insert(...(await Promise.all(rows)));
       const late = await searching(table, await table.layout(), { large_user_rows: 100 });
       const thorough = await searching(table, await table.layout(), { large_user_rows: 1_000 });
       const { hits } = await thorough(wanted);

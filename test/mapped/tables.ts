@@ -139,8 +139,8 @@ export interface MappedTable extends Pick<TestDatabase, 'sql' | 'url'> {
   serve(more?: MappedOptions & ServeOptions): Promise<Subject>;
   /** The layout as the gateway finds it now. */
   layout(more?: MappedOptions): Promise<Layout>;
-  /** Inserts a row as the application does; other columns get their defaults. */
-  insert(row: Readonly<Record<string, unknown>>): Promise<void>;
+  /** Inserts rows as the application does, all with the columns of the first; other columns get their defaults. */
+  insert(...rows: readonly Readonly<Record<string, unknown>>[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -210,10 +210,13 @@ export async function openTable(shape: Pick<Shape, 'columns' | 'mapping'>): Prom
       if (!layout) throw new Error(mistakes.join('\n'));
       return layout;
     },
-    async insert(row) {
-      const columns = Object.keys(row).map((column) => pg.escapeIdentifier(column));
-      const places = columns.map((_, place) => `$${place + 1}`);
-      await store.sql(`insert into ${name} (${columns.join(', ')}) values (${places.join(', ')})`, Object.values(row));
+    async insert(...rows) {
+      const columns = Object.keys(rows[0] ?? {});
+      const values = rows.map((_, at) => `(${columns.map((_, place) => `$${at * columns.length + place + 1}`)})`);
+      await store.sql(
+        `insert into ${name} (${columns.map((column) => pg.escapeIdentifier(column))}) values ${values}`,
+        rows.flatMap((row) => columns.map((column) => row[column])),
+      );
     },
     async close() {
       for (const provider of opened) await provider.close();

@@ -63,34 +63,32 @@ describe('capabilities follow from the mapping', () => {
   });
 });
 
-describe('ETags of a mapped table', () => {
-  it.each([
-    ['timestamptz', true],
-    ['timestamp(3)', true],
-    ['timestamp(0)', false],
-    ['date', false],
-    ['bigint', true],
-    ['integer', false],
-    ['float8', true],
-    ['float4', false],
-    ['text', true],
-    ['jsonb', true],
-    ['timestamptz generated always as (null) stored', false],
-  ])('[Decision 36] a time of change in a column of %s: %s', async (type, etags) => {
-    const shape = {
-      ...BARE,
-      columns: `${BARE.columns}, changed ${type}`,
-      mapping: { ...BARE.mapping, updated_at: 'changed' },
-    };
-    const table = await tableOf(shape);
-    const provider = await table.open();
-    expect(provider.capabilities.etags).toBe(etags);
-    onTestFinished(() => void vi.useRealTimers());
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-11-23T04:00:00.123Z') });
-    const before = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
-    const after = await provider.update({ ref: refTo(before.id), patch: { content: 'likes coffee' } }, call);
-    expect(after?.updated_at !== before.updated_at).toBe(etags);
-  });
+it.each([
+  ['timestamptz', true],
+  ['timestamp(3)', true],
+  ['timestamp(0)', false],
+  ['date', false],
+  ['bigint', true],
+  ['integer', false],
+  ['float8', true],
+  ['float4', false],
+  ['text', true],
+  ['jsonb', true],
+  ['timestamptz generated always as (null) stored', false],
+])('[Decision 36] ETags, by a time of change in a column of %s: %s', async (type, etags) => {
+  const shape = {
+    ...BARE,
+    columns: `${BARE.columns}, changed ${type}`,
+    mapping: { ...BARE.mapping, updated_at: 'changed' },
+  };
+  const table = await tableOf(shape);
+  const provider = await table.open();
+  expect(provider.capabilities.etags).toBe(etags);
+  onTestFinished(() => void vi.useRealTimers());
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-11-23T04:00:00.123Z') });
+  const before = await provider.add({ input: memoryOf('ana', 'likes tea') }, call);
+  const after = await provider.update({ ref: refTo(before.id), patch: { content: 'likes coffee' } }, call);
+  expect(after?.updated_at !== before.updated_at).toBe(etags);
 });
 
 describe('a mapped time of creation', () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type ExportedMemory, InvalidRequestError } from '../../clients/typescript/src/index.ts';
 import { createCopy } from '../../src/move/copy.ts';
-import type { Store } from '../../src/move/store.ts';
+import type { GatewayStore } from '../../src/move/store.ts';
 
 const MINUTE_MS = 60_000;
 const INVALID = {
@@ -38,7 +38,7 @@ async function copied(
     },
   };
   const shown: number[] = [];
-  const copy = createCopy({ client } as unknown as Store, {
+  const copy = createCopy({ client } as unknown as GatewayStore, {
     ...{ onConflict: 'skip', concurrency, perMinute, clock, signal: new AbortController().signal },
     stored: ({ stored }) => shown.push(stored),
   });
@@ -72,7 +72,7 @@ it('[Decision 55] counts the versions that the source leaves out, and sends no s
       return { results: some.map(() => ({ outcome: 'stored' })) };
     },
   };
-  const copy = createCopy({ client } as unknown as Store, {
+  const copy = createCopy({ client } as unknown as GatewayStore, {
     ...{ onConflict: 'skip', concurrency: 1, perMinute: undefined, signal: new AbortController().signal },
     stored: () => {},
   });

@@ -4,5 +4,5 @@ import { openStore } from '../../src/serve.ts';
 import { commandHere } from '../support/command.ts';
 
 /** Runs a command that moves memories in this process. */
-export const runHere = ([command, ...argv]: readonly string[]) =>
-  commandHere((terminal) => runMove(command as MoveCommand, argv, terminal, openStore));
+export const runHere = ([command, ...argv]: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  commandHere((terminal) => runMove(command as MoveCommand, argv, terminal, openStore), env);

@@ -1,8 +1,9 @@
 import { appendFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, it } from 'vitest';
-import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from '../process/gateway.ts';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { dataFolder, runProgram, serveHere, startGateway, startProgram, temporaryFolder } from '../process/gateway.ts';
 import { eventually } from '../support/eventually.ts';
+import { runHere } from './run.ts';
 import { coreOf, SECRETS } from './secrets.ts';
 
 const FILES = join(import.meta.dirname, 'files/transcripts');
@@ -10,7 +11,10 @@ const FILES = join(import.meta.dirname, 'files/transcripts');
 let home: string;
 beforeEach(() => {
   home = temporaryFolder();
+  vi.stubEnv('HOME', home);
 });
+afterEach(() => void vi.unstubAllEnvs());
+
 /** Puts a file into the home folder. */
 function put(path: string, content: string | readonly object[]): string {
   const full = join(home, path);
@@ -25,11 +29,11 @@ const prompt = (n: number, content: string, more = {}) => ({
   ...{ timestamp: new Date(Date.UTC(2026, 0, 1) + n * 1_000).toISOString(), ...more },
 });
 async function run(args: readonly string[], status = 0) {
-  const ended = await runProgram({ args: ['import', ...args], env: { HOME: home, OMP_SEARCH_MODE: 'keyword' } });
+  const ended = await runHere(['import', ...args], { HOME: home, OMP_SEARCH_MODE: 'keyword' });
   expect(ended.status, `${ended.stdout}${ended.stderr}`).toBe(status);
   return ended;
 }
-const gateway = () => startGateway({ env: { OMP_PROVIDER: 'memory' } });
+const gateway = serveHere;
 
 it('[Decision 43] imports the sessions of each agent from its folder, and again without duplicates', async () => {
   const { url, client } = await gateway();

@@ -51,59 +51,49 @@ describe('requests', () => {
     });
   });
 
-  describe('a namespace that does not exist', () => {
-    it('holds nothing, and takes deletes and changes as done', async () => {
-      const nowhere = 'nowhere';
-      expect(await service.remove(nowhere, ['a'], call)).toBeUndefined();
-      expect(await service.update(nowhere, { id: 'a', metadata: { content: 'x' } }, call)).toBeUndefined();
-      expect(await service.fetch(nowhere, ['a'], call)).toEqual(new Map());
-      expect((await service.query(nowhere, query('u'), call)).matches).toEqual([]);
-      expect(await service.list(nowhere, { prefix: '', limit: 9 }, call)).toEqual({ ids: [], next: undefined });
-      expect(await service.fetchByMetadata(nowhere, { filter: { a: 'b' }, limit: 9 }, call)).toEqual({
-        records: [],
-        next: undefined,
-      });
-      expect(await server.namespaces()).not.toContain(nowhere);
-      const statuses = (await server.calls()).map(({ operation, status }) => [operation, status]);
-      expect(statuses.slice(0, 2)).toEqual([
-        ['delete', 404],
-        ['update', 404],
-      ]);
+  it('a namespace that does not exist holds nothing, and takes deletes and changes as done', async () => {
+    const nowhere = 'nowhere';
+    expect(await service.remove(nowhere, ['a'], call)).toBeUndefined();
+    expect(await service.update(nowhere, { id: 'a', metadata: { content: 'x' } }, call)).toBeUndefined();
+    expect(await service.fetch(nowhere, ['a'], call)).toEqual(new Map());
+    expect((await service.query(nowhere, query('u'), call)).matches).toEqual([]);
+    expect(await service.list(nowhere, { prefix: '', limit: 9 }, call)).toEqual({ ids: [], next: undefined });
+    expect(await service.fetchByMetadata(nowhere, { filter: { a: 'b' }, limit: 9 }, call)).toEqual({
+      records: [],
+      next: undefined,
     });
+    expect(await server.namespaces()).not.toContain(nowhere);
+    const statuses = (await server.calls()).map(({ operation, status }) => [operation, status]);
+    expect(statuses.slice(0, 2)).toEqual([
+      ['delete', 404],
+      ['update', 404],
+    ]);
   });
 
-  describe('log sequence numbers', () => {
-    it('stay with their own call where many are under way', async () => {
-      const ids = Array.from({ length: 60 }, (_, at) => `c${at}`);
-      const told = await Promise.all(ids.map((id) => service.upsert('many', [record(id, { own: id })], call)));
-      expect([...told].sort((a, b) => Number(a) - Number(b))).toEqual(ids.map((_, at) => at + 1));
-      const read = await Promise.all(ids.map((id) => service.fetch('many', [id], call)));
-      expect(read.map((found) => [...found.values()].map(({ metadata }) => metadata.own))).toEqual(
-        ids.map((id) => [id]),
-      );
-    });
+  it('log sequence numbers stay with their own call where many are under way', async () => {
+    const ids = Array.from({ length: 60 }, (_, at) => `c${at}`);
+    const told = await Promise.all(ids.map((id) => service.upsert('many', [record(id, { own: id })], call)));
+    expect([...told].sort((a, b) => Number(a) - Number(b))).toEqual(ids.map((_, at) => at + 1));
+    const read = await Promise.all(ids.map((id) => service.fetch('many', [id], call)));
+    expect(read.map((found) => [...found.values()].map(({ metadata }) => metadata.own))).toEqual(ids.map((id) => [id]));
   });
 
-  describe('a signal', () => {
-    it('may be shared by many requests, and keeps nothing of them', async () => {
-      const warnings: Error[] = [];
-      const note = (warning: Error) => warnings.push(warning);
-      process.on('warning', note);
-      const shared = callBy();
-      await Promise.all(Array.from({ length: 30 }, () => service.stats(shared)));
-      process.off('warning', note);
-      expect(warnings).toEqual([]);
-      expect(getEventListeners(shared.signal, 'abort')).toEqual([]);
-    });
+  it('a signal may be shared by many requests, and keeps nothing of them', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on('warning', note);
+    const shared = callBy();
+    await Promise.all(Array.from({ length: 30 }, () => service.stats(shared)));
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+    expect(getEventListeners(shared.signal, 'abort')).toEqual([]);
   });
 
-  describe('a filter without a condition', () => {
-    it('is never sent: it would show the records of everybody', async () => {
-      const unbound = { ...query('u'), filter: {} };
-      await expect(service.query(namespace, unbound, call)).rejects.toThrow(OmpError);
-      await expect(service.fetchByMetadata(namespace, { filter: {}, limit: 1 }, call)).rejects.toThrow(OmpError);
-      expect(await server.calls()).toEqual([]);
-    });
+  it('a filter without a condition is never sent: it would show the records of everybody', async () => {
+    const unbound = { ...query('u'), filter: {} };
+    await expect(service.query(namespace, unbound, call)).rejects.toThrow(OmpError);
+    await expect(service.fetchByMetadata(namespace, { filter: {}, limit: 1 }, call)).rejects.toThrow(OmpError);
+    expect(await server.calls()).toEqual([]);
   });
 
   describe('the address', () => {

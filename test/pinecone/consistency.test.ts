@@ -8,7 +8,7 @@ import {
   toMetadata,
 } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createOverlay, type Overlay, type OverlayOptions } from '../../providers/pinecone/overlay.ts';
+import { createOverlay, type Overlay } from '../../providers/pinecone/overlay.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import { eventually } from '../support/eventually.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
@@ -255,7 +255,7 @@ describe('the overlay', () => {
   });
 
   /** An overlay whose time is told by the test, and where queries show nothing until the test says so. */
-  function open(more: Partial<OverlayOptions> = {}) {
+  function open(more: Partial<Parameters<typeof createOverlay>[0]> = {}) {
     const clock = { now: 0 };
     const shown = new Map<string, number>();
     const log = recordingLog();

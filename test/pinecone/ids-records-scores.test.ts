@@ -86,24 +86,20 @@ describe('ids', () => {
     });
   });
 
-  describe('times in ids', () => {
-    it('descend in byte order as time goes on', () => {
-      fc.assert(fc.property(time, time, (a, b) => void expect(timePart(a) < timePart(b)).toBe(a > b)));
-    });
+  it('times in ids descend in byte order as time goes on', () => {
+    fc.assert(fc.property(time, time, (a, b) => void expect(timePart(a) < timePart(b)).toBe(a > b)));
   });
 
-  describe('the order of ids in a list', () => {
-    it('[Decision 1] is by time of making, then by id, both descending', () => {
-      const few = fc.integer({ min: EARLIEST_MS, max: EARLIEST_MS + 3 });
-      fc.assert(
-        fc.property(fc.array(few, { maxLength: 30 }), (times) => {
-          const made = times.map((ms) => ({ ms, id: ids.make('ana', ms) }));
-          const expected = made.toSorted((a, b) => b.ms - a.ms || (a.id < b.id ? 1 : -1)).map(({ id }) => id);
-          expect(made.map(({ id }) => id).sort(listOrder)).toEqual(expected);
-          for (const { id } of made) expect(listOrder(id, id)).toBe(0);
-        }),
-      );
-    });
+  it('[Decision 1] the order of ids in a list is by time of making, then by id, both descending', () => {
+    const few = fc.integer({ min: EARLIEST_MS, max: EARLIEST_MS + 3 });
+    fc.assert(
+      fc.property(fc.array(few, { maxLength: 30 }), (times) => {
+        const made = times.map((ms) => ({ ms, id: ids.make('ana', ms) }));
+        const expected = made.toSorted((a, b) => b.ms - a.ms || (a.id < b.id ? 1 : -1)).map(({ id }) => id);
+        expect(made.map(({ id }) => id).sort(listOrder)).toEqual(expected);
+        for (const { id } of made) expect(listOrder(id, id)).toBe(0);
+      }),
+    );
   });
 });
 
@@ -182,22 +178,20 @@ describe('records', () => {
     });
   });
 
-  describe('changes', () => {
-    it('can be made again and again, and each field can be emptied and filled', () => {
-      fc.assert(
-        fc.property(
-          anyMemory.chain((first) => fc.tuple(fc.constant(first), fc.array(changed(first), { maxLength: 5 }))),
-          ([first, versions]) => {
-            let stored = toMetadata(first, true);
-            for (const version of [...versions, first]) {
-              stored = { ...stored, ...changes(read(stored) as Memory, version) };
-              expect(read(stored)).toStrictEqual(version);
-            }
-          },
-        ),
-        { numRuns: 200 },
-      );
-    });
+  it('changes can be made again and again, and each field can be emptied and filled', () => {
+    fc.assert(
+      fc.property(
+        anyMemory.chain((first) => fc.tuple(fc.constant(first), fc.array(changed(first), { maxLength: 5 }))),
+        ([first, versions]) => {
+          let stored = toMetadata(first, true);
+          for (const version of [...versions, first]) {
+            stored = { ...stored, ...changes(read(stored) as Memory, version) };
+            expect(read(stored)).toStrictEqual(version);
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
   });
 
   describe('what is no memory', () => {
@@ -260,21 +254,19 @@ describe('records', () => {
     });
   });
 
-  describe('vectors', () => {
-    it('are never all zero in the index, and come back as they were', () => {
-      const stored = (vector: Float32Array) => {
-        const { values, embedded } = toValues(vector);
-        return { values: [...values], metadata: onTheWire(toMetadata(memory(), embedded)) };
-      };
-      const nothing = stored(new Float32Array(3));
-      expect(nothing.values).toEqual([1, 0, 0]);
-      expect(isEmbedded(nothing.metadata)).toBe(false);
-      expect(toVector(nothing)).toEqual(new Float32Array(3));
-      const something = stored(Float32Array.of(0, -0.5, 0.25));
-      expect(something.values).toEqual([0, -0.5, 0.25]);
-      expect(isEmbedded(something.metadata)).toBe(true);
-      expect(toVector(something)).toEqual(Float32Array.of(0, -0.5, 0.25));
-    });
+  it('vectors are never all zero in the index, and come back as they were', () => {
+    const stored = (vector: Float32Array) => {
+      const { values, embedded } = toValues(vector);
+      return { values: [...values], metadata: onTheWire(toMetadata(memory(), embedded)) };
+    };
+    const nothing = stored(new Float32Array(3));
+    expect(nothing.values).toEqual([1, 0, 0]);
+    expect(isEmbedded(nothing.metadata)).toBe(false);
+    expect(toVector(nothing)).toEqual(new Float32Array(3));
+    const something = stored(Float32Array.of(0, -0.5, 0.25));
+    expect(something.values).toEqual([0, -0.5, 0.25]);
+    expect(isEmbedded(something.metadata)).toBe(true);
+    expect(toVector(something)).toEqual(Float32Array.of(0, -0.5, 0.25));
   });
 });
 
@@ -334,18 +326,16 @@ describe('filters', () => {
   const user = fc.constantFrom('u', 'v', '', '$eq');
   const tags = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', '$and', 'u', ''), { maxLength: 4 });
 
-  describe('the filter of a user', () => {
-    it('finds exactly the records of that user that carry all of the tags', () => {
-      fc.assert(
-        fc.property(user, tags, user, tags, (asked, wanted, user_id, carried) => {
-          const found = compileFilter(userFilter(asked, wanted))({
-            user_id,
-            ...(carried.length > 0 && { tags: carried }),
-          });
-          expect(found).toBe(asked === user_id && wanted.every((tag) => carried.includes(tag)));
-        }),
-        { numRuns: 1000 },
-      );
-    });
+  it('the filter of a user finds exactly the records of that user that carry all of the tags', () => {
+    fc.assert(
+      fc.property(user, tags, user, tags, (asked, wanted, user_id, carried) => {
+        const found = compileFilter(userFilter(asked, wanted))({
+          user_id,
+          ...(carried.length > 0 && { tags: carried }),
+        });
+        expect(found).toBe(asked === user_id && wanted.every((tag) => carried.includes(tag)));
+      }),
+      { numRuns: 1000 },
+    );
   });
 });

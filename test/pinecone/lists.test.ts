@@ -266,18 +266,6 @@ describe('paging', () => {
   const at = (ago: number): string => new Date(NOON - ago).toISOString();
 
   describe('a list', () => {
-    it.each([1, 50, 99])('[Decision 1] is in order within one millisecond too, in pages of %i', async (limit) => {
-      const listing = open();
-      const truth = await filled(
-        listing,
-        upTo(110).map((i) => (i < 10 || i > 100 ? i : Math.floor(i / 40) * 40)),
-      );
-      const list = listing.restarted();
-      expect(await allPages(paging(list, listing.user_id, { limit }))).toEqual(truth);
-      const afresh = paging((query, by) => listing.restarted()(query, by), listing.user_id, { limit });
-      expect(await allPages(afresh)).toEqual(truth);
-    });
-
     it('[SPEC GET /memories since] knows times that no memory can have', async () => {
       const listing = open();
       const truth = idsOf(await filled(listing, [0, 1]));

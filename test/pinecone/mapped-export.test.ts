@@ -3,12 +3,10 @@ import { createRetention } from '../../src/features/retention/retention.ts';
 import { exported } from '../mapped/exported.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
-import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { call, contextOf } from '../support/requests.ts';
-import { openStoreOf } from '../support/stores.ts';
+import { call } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
-import { SHAPES } from './mapped-records.ts';
-import { change, documentedOptions, fill, openMappedSubject } from './mapped-subject.ts';
+import { openGateway } from './gateways.ts';
+import { change, fill, openMappedSubject } from './mapped-subject.ts';
 
 let server: Pinecone;
 beforeAll(async () => {
@@ -26,22 +24,11 @@ const note = (id: string, owner: unknown, more: object = {}) => ({
   text: id,
   metadata: { note: `note ${id}`, owner, ...more } as Record<string, unknown>,
 });
+const open = (namespace: string, log = recordingLog()) =>
+  openGateway(server, { options: { ...NOTES, namespace }, log });
 const idsIn = (memories: readonly { id: string }[]) => memories.map(({ id }) => id);
 
 describe('[Decision 43] the memories of a mapped index', () => {
-  it.each(SHAPES.map((shape) => [shape.preset, shape] as const))(
-    'of %s come as they are listed',
-    async (preset, shape) => {
-      const options = { ...documentedOptions(preset), index_host: server.url, namespace: `export-${preset}` };
-      const record = { id: shape.id, text: 'tea', metadata: shape.metadata('ana', 'likes tea') };
-      await fill(server, options.namespace, [record, { ...record, id: 'a', metadata: shape.metadata('', 'tea') }]);
-      const { client, capabilities, close } = await openMappedSubject(server, options);
-      expect(capabilities.features.export).toBe(true);
-      expect(await exported(client)).toEqual((await client.list({ user_id: 'ana' })).items);
-      await close();
-    },
-  );
-
   it('come once each, in the order of their ids, between records that are none, and without what the gateway has deleted', async () => {
     const namespace = 'walk';
     const both = ['ana', 'ben'];
@@ -100,11 +87,8 @@ describe('[Decision 43] the memories of a mapped index', () => {
     'are not exported where ids cannot be listed, and a warning says so: %s',
     async (kind) => {
       const log = recordingLog();
-      const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 }, log });
-      const open = () =>
-        openStoreOf('pinecone', { api_key: 'k', index_host: server.url, ...NOTES, namespace: 'pods' }, context);
       await server.fail({ operation: 'list', kind, times: 0 });
-      const provider = await open();
+      const provider = await open('pods', log);
       expect(provider.export).toBeUndefined();
       expect(log.lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('cannot list its ids') }]);
       await provider.close();
@@ -112,10 +96,8 @@ describe('[Decision 43] the memories of a mapped index', () => {
   );
 
   it('[Decision 25] are not looked for where the index does not answer: the gateway does not start', async () => {
-    const options = { api_key: 'k', index_host: server.url, ...NOTES, namespace: 'pods' };
     await server.fail({ operation: 'list', kind: 'reset', times: 0 });
-    const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 } });
-    await expect(openStoreOf('pinecone', options, context)).rejects.toThrow('cannot be reached');
+    await expect(open('pods')).rejects.toThrow('cannot be reached');
   });
 
   it('fill pages up to the limit in bytes, with at least one record', async () => {
@@ -125,9 +107,7 @@ describe('[Decision 43] the memories of a mapped index', () => {
       namespace,
       ['a', 'b', 'c', 'd'].map((id) => note(id, 'ana', { more: 'x'.repeat(30_000) })),
     );
-    const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 } });
-    const options = { api_key: 'k', index_host: server.url, ...NOTES, namespace };
-    const provider = await openStoreOf('pinecone', options, context);
+    const provider = await open(namespace);
     for (const user_id of [undefined, 'ana'])
       for (const [max_bytes, length] of [[100_000, 2] as const, [1, 1] as const]) {
         const part = await provider.export?.({ user_id, vectors: false, limit: 10, max_bytes }, call);
@@ -137,30 +117,26 @@ describe('[Decision 43] the memories of a mapped index', () => {
   });
 });
 
-describe('[Decision 60] retention on a mapped index', () => {
-  it('deletes what is old, and keeps what changes meanwhile and what has no time', async () => {
-    const namespace = 'retention';
-    const written = new Date(Date.now() - 9 * 86_400_000).toISOString();
-    await fill(server, namespace, [
-      note('old', 'ana', { written }),
-      note('changed', 'ana', { written }),
-      note('timeless', 'ana'),
-      note('none', '', { written }),
-    ]);
-    const context = contextOf({ embedder: hashingEmbedder(), ranking: { mode: 'vector', keyword_weight: 0 } });
-    const options = { api_key: 'k', index_host: server.url, ...NOTES, namespace };
-    const provider = await openStoreOf('pinecone', options, context);
-    const walk = provider.export as NonNullable<typeof provider.export>;
-    const store: typeof provider = {
-      ...provider,
-      async export(query, own) {
-        const part = await walk(query, own);
-        await change(server, namespace, 'changed', { changed: new Date().toISOString() });
-        return part;
-      },
-    };
-    for await (const _ of createRetention([{ days: 7, by: 'updated_at' }]).pass({ store, dry_run: false }, call));
-    expect(Object.keys(await server.records(namespace)).sort()).toEqual(['changed', 'none', 'timeless']);
-    await provider.close();
-  });
+it('[Decision 60] retention on a mapped index deletes what is old, and keeps what changes meanwhile and what has no time', async () => {
+  const namespace = 'retention';
+  const written = new Date(Date.now() - 9 * 86_400_000).toISOString();
+  await fill(server, namespace, [
+    note('old', 'ana', { written }),
+    note('changed', 'ana', { written }),
+    note('timeless', 'ana'),
+    note('none', '', { written }),
+  ]);
+  const provider = await open(namespace);
+  const walk = provider.export as NonNullable<typeof provider.export>;
+  const store: typeof provider = {
+    ...provider,
+    async export(query, own) {
+      const part = await walk(query, own);
+      await change(server, namespace, 'changed', { changed: new Date().toISOString() });
+      return part;
+    },
+  };
+  for await (const _ of createRetention([{ days: 7, by: 'updated_at' }]).pass({ store, dry_run: false }, call));
+  expect(Object.keys(await server.records(namespace)).sort()).toEqual(['changed', 'none', 'timeless']);
+  await provider.close();
 });

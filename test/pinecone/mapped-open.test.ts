@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ListQuery, SearchQuery } from '#contract';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
 import { openMappedIndex } from '../../providers/pinecone/mapped/mapped-provider.ts';
+import { PRESET_NAMES } from '../../providers/pinecone/mapped/presets.ts';
 import { Options } from '../../providers/pinecone/pinecone-options.ts';
+import { exported } from '../mapped/exported.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -38,52 +40,41 @@ describe('opening', () => {
   };
 
   describe('settings', () => {
-    it('custom says which fields it lacks', async () => {
-      expect(await refusalOf({ preset: 'custom' })).toContain('OMP_PINECONE_TEXT_FIELD and OMP_PINECONE_USER_FIELD');
-      expect(await refusalOf({ preset: 'custom', user_field: 'u' })).toMatch(/needs OMP_PINECONE_TEXT_FIELD:/);
-      expect(await refusalOf({ preset: 'custom', text_field: 't' })).toMatch(/needs OMP_PINECONE_USER_FIELD:/);
-      const provider = await open(server, { preset: 'custom', text_field: 't', user_field: 'u' });
-      await provider.close();
+    it.each<[options: object, reason: RegExp]>([
+      [{ preset: 'custom' }, /OMP_PINECONE_TEXT_FIELD and OMP_PINECONE_USER_FIELD/],
+      [{ preset: 'custom', user_field: 'u' }, /needs OMP_PINECONE_TEXT_FIELD:/],
+      [{ preset: 'custom', text_field: 't' }, /needs OMP_PINECONE_USER_FIELD:/],
+      // Two fields cannot be one key, defaults included.
+      [{ user_field: 'text' }, /"text"/],
+      [{ preset: 'mem0', tags_field: 'created_at' }, /"created_at"/],
+      [{ layout: 'sharded' }, /OMP_PINECONE_LAYOUT/],
+    ])('%j is refused', async (options, reason) => {
+      expect(await refusalOf(options)).toMatch(reason);
     });
 
-    it('two fields cannot be one key, defaults included', async () => {
-      expect(await refusalOf({ user_field: 'text' })).toContain('"text"');
-      expect(await refusalOf({ preset: 'mem0', tags_field: 'created_at' })).toContain('"created_at"');
-    });
-
-    it.each([
-      ['llamaindex', '_node_content'],
-      ['mem0', 'only mem0 can write'],
-      ['mem0-ts', 'only mem0 can write'],
-      ['integrated', 'makes its vectors'],
-    ])('%s cannot be made writable, and is told why', async (preset, why) => {
-      const message = await refusalOf({ preset, writable: true });
-      expect(message).toContain(`OMP_PINECONE_PRESET=${preset}`);
-      expect(message).toContain(why);
-      expect(await refusalOf({ preset, writable: true, text_field: 't', user_field: 'u' })).toBe(message);
-    });
-
-    it.each(['langchain', 'haystack', 'spring-ai'])('%s can be made writable', async (preset) => {
-      const provider = await open(server, { preset, writable: true });
-      expect(Object.keys(provider)).toEqual(expect.arrayContaining(['add', 'update', 'delete']));
-      await provider.close();
-    });
-
-    it('a layout of our own does not go with a preset', async () => {
-      expect(await refusalOf({ layout: 'sharded' })).toContain('OMP_PINECONE_LAYOUT');
+    const READ_ONLY: Readonly<Record<string, string>> = {
+      llamaindex: '_node_content',
+      mem0: 'only mem0 can write',
+      'mem0-ts': 'only mem0 can write',
+      integrated: 'makes its vectors',
+    };
+    it.each(PRESET_NAMES)('%s can be made writable, or is told why not', async (preset) => {
+      for (const more of [{}, { text_field: 't', user_field: 'u' }]) {
+        const options = { preset, writable: true, ...more };
+        if (preset in READ_ONLY) {
+          const message = await refusalOf(options);
+          expect(message).toContain(`OMP_PINECONE_PRESET=${preset}`);
+          expect(message).toContain(READ_ONLY[preset]);
+        } else if (preset !== 'custom' || 'text_field' in more) {
+          const provider = await open(server, options);
+          expect(Object.keys(provider)).toEqual(expect.arrayContaining(['add', 'update', 'delete']));
+          await provider.close();
+        }
+      }
     });
   });
 
   describe('the index', () => {
-    it('of other dimensions than the embedder is refused with both numbers and the settings', async () => {
-      const wide = await startPinecone({ dimension: 1536 });
-      const message = await refusalOf({}, wide);
-      await wide.close();
-      expect(message).toMatch(/1536.*64/);
-      expect(message).toContain('OMP_EMBEDDING_MODEL');
-      expect(message).toContain('OMP_EMBEDDING_DIMENSIONS');
-    });
-
     it('that cannot be asked for one user is refused with the setting', async () => {
       const narrow = await startPinecone({ filterable: ['owner'] });
       expect(await refusalOf({ namespace: 'schema' }, narrow)).toMatch(/"user_id".*OMP_PINECONE_USER_FIELD/);
@@ -146,66 +137,49 @@ describe('opening', () => {
 });
 
 describe('presets', () => {
-  describe.each(SHAPES)('an index of $preset, with the documented configuration', (shape) => {
-    const { preset, id, created_at, updated_at, tags = [] } = shape;
-    const { index_host: _, ...settings } = documentedOptions(preset);
-    const namespace = `${preset}-shape`;
-    const ana = freshUser();
-    let subject: Subject;
-    const memory = {
-      id,
-      content: 'ana likes green tea',
-      user_id: ana,
-      created_at,
-      updated_at,
-      ...(tags.length > 0 && { tags }),
-    };
-
-    beforeAll(async () => {
+  it.each(SHAPES.map((shape) => [shape.preset, shape] as const))(
+    '[SPEC GET /memories/{id}] [SPEC GET /memories] [SPEC GET /memories/search] [SPEC Capabilities features] [Decision 43] %s, as documented',
+    async (preset, shape) => {
+      const { id, created_at, updated_at, tags = [] } = shape;
+      const namespace = `${preset}-shape`;
+      const ana = freshUser();
+      const content = 'ana likes green tea';
       await fill(server, namespace, [
-        { id, text: memory.content, metadata: shape.metadata(ana, memory.content) },
+        { id, text: content, metadata: shape.metadata(ana, content) },
         { id: `${id}-2`, text: 'ana drives a van', metadata: shape.metadata(ana, 'ana drives a van') },
-        { id: `${id}-3`, text: memory.content, metadata: shape.metadata(freshUser(), memory.content) },
+        { id: `${id}-3`, text: content, metadata: shape.metadata(freshUser(), content) },
+        { id: 'nobody', text: content, metadata: shape.metadata('', content) },
       ]);
-      subject = await openMappedSubject(server, { ...settings, namespace });
-    });
-    afterAll(() => subject.close());
+      const options = { ...documentedOptions(preset), index_host: server.url, namespace };
+      const { client, capabilities, close } = await openMappedSubject(server, options);
+      onTestFinished(close);
 
-    it('[SPEC GET /memories/{id}] answers by the id of the owner, with no key that is not mapped', async () => {
-      const answer = await subject.client.get(id);
-      const present = Object.fromEntries(Object.entries(answer).filter(([, value]) => value !== null));
-      const unknown = { 'x-omp-origin': { via: 'unknown' } };
-      expect(present).toEqual({ ...memory, ...(tags.length === 0 && { tags: [] }), supersedes: [], ...unknown });
-    });
-
-    it('[SPEC GET /memories/search] finds the text of the user only', async () => {
-      const hits = await subject.client.search({ q: memory.content, user_id: ana });
+      // With no key that is not mapped.
+      const memory = await client.get(id);
+      expect(Object.fromEntries(Object.entries(memory).filter(([, value]) => value !== null))).toEqual({
+        ...{ id, content, user_id: ana, created_at, updated_at, tags, supersedes: [] },
+        'x-omp-origin': { via: 'unknown' },
+      });
+      const hits = await client.search({ q: content, user_id: ana });
       expect(hits.map((hit) => hit.memory.id)).toEqual([id, `${id}-2`]);
       expect(hits[0]).toMatchObject({ memory, score: expect.closeTo(1, 3) });
-    });
+      const { items } = await client.list({ user_id: ana });
+      expect(items.map((item) => item.id)).toEqual([`${id}-2`, id]);
+      expect(await exported(client, { user_id: ana })).toEqual(expect.arrayContaining([...items]));
+      expect((await exported(client)).map((each) => each.id)).toEqual([id, `${id}-2`, `${id}-3`].sort());
 
-    it('[SPEC GET /memories] lists the user, ties by id descending', async () => {
-      const first = await subject.client.list({ user_id: ana, limit: 1 });
-      const second = await subject.client.list({ user_id: ana, limit: 1, cursor: first.next_cursor as string });
-      expect([...first.items, ...second.items].map((item) => item.id)).toEqual([`${id}-2`, id]);
-    });
-
-    it('[SPEC Capabilities features] are those of this index', () => {
       const writable = preset === 'custom';
       const written = writable ? ['add', 'update', 'delete'] : [];
-      expect(subject.capabilities.verbs.toSorted()).toEqual([...written, 'search', 'get', 'list', 'context'].sort());
-      expect(subject.capabilities.features).toMatchObject({
-        vector_search: true,
-        keyword_search: false,
+      expect(capabilities.verbs.toSorted()).toEqual([...written, 'search', 'get', 'list', 'context'].sort());
+      expect(capabilities.features).toMatchObject({
+        ...{ vector_search: true, keyword_search: false, export: true, scopes: 'none', batch: writable },
         temporal: created_at !== '1970-01-01T00:00:00.000Z',
-        scopes: 'none',
         max_content_length: writable ? 9_000 : null,
-        batch: writable,
         tags: tags.length > 0,
       });
-      expect(subject.capabilities.limits?.max_search_results).toBe(100);
-    });
-  });
+      expect(capabilities.limits?.max_search_results).toBe(100);
+    },
+  );
 
   it('[SPEC Errors unsupported_capability] a read-only index names the setting that makes it writable', async () => {
     const { client, close } = await openMappedSubject(server, { preset: 'langchain', namespace: 'read-only' });
@@ -214,36 +188,34 @@ describe('presets', () => {
     await close();
   });
 
-  describe('nodes of LlamaIndex', () => {
-    it('keep their text as such, in a text resource, or long ago beside the node', async () => {
-      const namespace = 'nodes';
-      const user = freshUser();
-      const nodes = {
-        text: nodeMetadata(user, { text: 'as text' }),
-        resource: nodeMetadata(user, { text_resource: { text: 'in a resource', mimetype: 'text/plain' } }),
-        legacy: { user_id: user, text: 'beside' },
-        both: { ...nodeMetadata(user, { text: '' }), text: 'beside an empty one' },
-        broken: { user_id: user, _node_content: '{"text": "cut off', text: 'beside a broken one' },
-        nothing: nodeMetadata(user, {}),
-        null: { user_id: user, _node_content: 'null' },
-        number: nodeMetadata(user, { text: 7 }),
-      };
-      const records = Object.entries(nodes).map(([id, metadata]) => ({ id, text: id, metadata }));
-      await fill(server, namespace, records);
-      const subject = await openMappedSubject(server, { preset: 'llamaindex', namespace });
-      const { items } = await subject.client.list({ user_id: user });
-      expect(Object.fromEntries(items.map(({ id, content }) => [id, content]))).toEqual({
-        text: 'as text',
-        resource: 'in a resource',
-        legacy: 'beside',
-        both: 'beside an empty one',
-        broken: 'beside a broken one',
-      });
-      await subject.close();
-      const named = await openMappedSubject(server, { preset: 'llamaindex', namespace, text_field: 'file_name' });
-      expect((await named.client.get('text')).content).toBe('notes.md');
-      await named.close();
+  it('nodes of LlamaIndex keep their text as such, in a text resource, or long ago beside the node', async () => {
+    const namespace = 'nodes';
+    const user = freshUser();
+    const nodes = {
+      text: nodeMetadata(user, { text: 'as text' }),
+      resource: nodeMetadata(user, { text_resource: { text: 'in a resource', mimetype: 'text/plain' } }),
+      legacy: { user_id: user, text: 'beside' },
+      both: { ...nodeMetadata(user, { text: '' }), text: 'beside an empty one' },
+      broken: { user_id: user, _node_content: '{"text": "cut off', text: 'beside a broken one' },
+      nothing: nodeMetadata(user, {}),
+      null: { user_id: user, _node_content: 'null' },
+      number: nodeMetadata(user, { text: 7 }),
+    };
+    const records = Object.entries(nodes).map(([id, metadata]) => ({ id, text: id, metadata }));
+    await fill(server, namespace, records);
+    const subject = await openMappedSubject(server, { preset: 'llamaindex', namespace });
+    const { items } = await subject.client.list({ user_id: user });
+    expect(Object.fromEntries(items.map(({ id, content }) => [id, content]))).toEqual({
+      text: 'as text',
+      resource: 'in a resource',
+      legacy: 'beside',
+      both: 'beside an empty one',
+      broken: 'beside a broken one',
     });
+    await subject.close();
+    const named = await openMappedSubject(server, { preset: 'llamaindex', namespace, text_field: 'file_name' });
+    expect((await named.client.get('text')).content).toBe('notes.md');
+    await named.close();
   });
 });
 

@@ -134,39 +134,37 @@ describe('lists', () => {
     });
   });
 
-  describe('a list that changes while it is read', () => {
-    it('has everything that was there throughout, once', async () => {
-      const user = freshUser();
-      await add(user, numbers(100, 400));
-      const options = Options.parse({ api_key: 'key', index_host: server.url, ...OPTIONS });
-      const service = connect(options);
-      let pages = 0;
-      const moving: Service = {
-        ...service,
-        async fetchByMetadata(...asked) {
-          const page = await service.fetchByMetadata(...asked);
-          if (page && page.records.length > 1) {
-            pages += 1;
-            await add(user, [`${pages}-new`, `9${pages}-new`]);
-            await remove([`${user}/${100 + pages}`, page.records[0]?.id ?? '']);
-            // As if a record had moved from one page to the next.
-            return { ...page, records: [...page.records, page.records[1] as (typeof page.records)[number]] };
-          }
-          return page;
-        },
-      };
-      const context = { embedder: hashingEmbedder(), log: recordingLog() };
-      const provider = storeOf(await openMappedIndex(moving, options, context), context.embedder);
-      const found = (await provider.list(listOf(user, { limit: 1_000 }), call)).map(({ content }) => content);
-      await provider.close();
-      // One at the start, four of the list.
-      expect(pages).toBe(5);
-      expect(new Set(found).size).toBe(found.length);
-      const left = Object.keys(await server.records(namespace));
-      const throughout = numbers(100, 400).filter((id) => left.includes(`${user}/${id}`));
-      expect(throughout.length).toBeGreaterThan(290);
-      expect(found).toEqual(expect.arrayContaining(throughout));
-    });
+  it('a list that changes while it is read has everything that was there throughout, once', async () => {
+    const user = freshUser();
+    await add(user, numbers(100, 400));
+    const options = Options.parse({ api_key: 'key', index_host: server.url, ...OPTIONS });
+    const service = connect(options);
+    let pages = 0;
+    const moving: Service = {
+      ...service,
+      async fetchByMetadata(...asked) {
+        const page = await service.fetchByMetadata(...asked);
+        if (page && page.records.length > 1) {
+          pages += 1;
+          await add(user, [`${pages}-new`, `9${pages}-new`]);
+          await remove([`${user}/${100 + pages}`, page.records[0]?.id ?? '']);
+          // As if a record had moved from one page to the next.
+          return { ...page, records: [...page.records, page.records[1] as (typeof page.records)[number]] };
+        }
+        return page;
+      },
+    };
+    const context = { embedder: hashingEmbedder(), log: recordingLog() };
+    const provider = storeOf(await openMappedIndex(moving, options, context), context.embedder);
+    const found = (await provider.list(listOf(user, { limit: 1_000 }), call)).map(({ content }) => content);
+    await provider.close();
+    // One at the start, four of the list.
+    expect(pages).toBe(5);
+    expect(new Set(found).size).toBe(found.length);
+    const left = Object.keys(await server.records(namespace));
+    const throughout = numbers(100, 400).filter((id) => left.includes(`${user}/${id}`));
+    expect(throughout.length).toBeGreaterThan(290);
+    expect(found).toEqual(expect.arrayContaining(throughout));
   });
 
   describe('the pace', () => {

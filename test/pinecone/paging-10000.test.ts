@@ -55,7 +55,7 @@ const filled = async (at: (i: number) => number): Promise<Memory[]> => {
 };
 
 describe.each(SHAPES)('10,000 memories of one user, made $how,', ({ at, mostly, most, last }) => {
-  it('[SPEC GET /memories pagination] take a list and a fetch a page of 50, six of each a page of 500', async () => {
+  it('[SPEC GET /memories pagination] [SPEC GET /memories cursor] take a list and a fetch a page of 50, six of each a page of 500; a process just started goes on from anywhere in a few more', async () => {
     const truth = await filled(at);
     for (const [limit, requests] of [
       [50, { list: 200, fetch: 200 }],
@@ -66,10 +66,7 @@ describe.each(SHAPES)('10,000 memories of one user, made $how,', ({ at, mostly, 
       const counts = await requestsOf(server, async () => expect(idsOf(await allPages(pages))).toEqual(idsOf(truth)));
       expect(counts).toEqual(requests);
     }
-  });
 
-  it('[SPEC GET /memories cursor] go on from anywhere in a process just started, in a few requests more', async () => {
-    const truth = await filled(at);
     const pageAfter = async (place: number): Promise<number> => {
       const query = listOf(listing.user_id, { after: truth[place] as Memory, limit: 51 });
       const { list = 0, fetch } = await requestsOf(server, async () =>
@@ -87,53 +84,51 @@ describe.each(SHAPES)('10,000 memories of one user, made $how,', ({ at, mostly, 
   });
 });
 
-describe('10,000 memories of one user, shown 40 writes late,', () => {
-  it.each([
-    [50, 2],
-    [500, 7],
-  ])(
-    '[Decision 2] page through in order while others come and go, %i a page in at most %i requests of each kind',
-    async (limit, most) => {
-      const truth = await filled((i) => NOON - Math.floor((i * 365 * DAY) / COUNT));
-      await server.settle();
-      await server.lag({ writes: 40 });
-      const staying = new Set(idsOf(truth));
-      const goneHere = new Set<string>();
-      const below = randomBelow(1);
-      const read: Memory[] = [];
-      const pages = paging(listing.restarted(), listing.user_id, { limit });
-      for (let more = true; more; ) {
-        const { list = 0, fetch = 0 } = await requestsOf(server, async () => {
-          const { done, value } = await pages.next();
-          more = !done;
-          if (!value) return;
-          expect(value.filter(({ id }) => goneHere.has(id))).toEqual([]);
-          read.push(...value);
-        });
-        expect(list).toBeLessThanOrEqual(most);
-        expect(fetch).toBeLessThanOrEqual(most);
+it.each([
+  [50, 2],
+  [500, 7],
+])(
+  '[Decision 2] 10,000 memories of one user, shown 40 writes late, page through in order while others come and go, %i a page in at most %i requests of each kind',
+  async (limit, most) => {
+    const truth = await filled((i) => NOON - Math.floor((i * 365 * DAY) / COUNT));
+    await server.settle();
+    await server.lag({ writes: 40 });
+    const staying = new Set(idsOf(truth));
+    const goneHere = new Set<string>();
+    const below = randomBelow(1);
+    const read: Memory[] = [];
+    const pages = paging(listing.restarted(), listing.user_id, { limit });
+    for (let more = true; more; ) {
+      const { list = 0, fetch = 0 } = await requestsOf(server, async () => {
+        const { done, value } = await pages.next();
+        more = !done;
+        if (!value) return;
+        expect(value.filter(({ id }) => goneHere.has(id))).toEqual([]);
+        read.push(...value);
+      });
+      expect(list).toBeLessThanOrEqual(most);
+      expect(fetch).toBeLessThanOrEqual(most);
 
-        // Between two pages, by this gateway and by another: some anywhere, some right before and right behind the place.
-        const some = () =>
-          [below(COUNT), read.length - below(8), read.length + below(8)]
-            .map((place) => truth[place])
-            .filter((memory) => memory !== undefined && staying.delete(memory.id)) as Memory[];
-        for (const memory of some()) {
-          await listing.remove(memory);
-          goneHere.add(memory.id);
-        }
-        await listing.drop(some());
-        await listing.add(listing.memory(NOON + read.length));
-        await listing.seed([listing.memory(NOON + read.length), listing.memory(NOON - below(365) * DAY)]);
+      // Between two pages, by this gateway and by another: some anywhere, some right before and right behind the place.
+      const some = () =>
+        [below(COUNT), read.length - below(8), read.length + below(8)]
+          .map((place) => truth[place])
+          .filter((memory) => memory !== undefined && staying.delete(memory.id)) as Memory[];
+      for (const memory of some()) {
+        await listing.remove(memory);
+        goneHere.add(memory.id);
       }
-      expect(new Set(idsOf(read)).size).toBe(read.length);
-      expect(idsOf(read)).toEqual(idsOf(sorted(read)));
-      const stayed = (memories: readonly Memory[]) => idsOf(memories.filter(({ id }) => staying.has(id)));
-      expect(stayed(read)).toEqual(stayed(truth));
-      expect(goneHere.size).toBeGreaterThan(10);
-    },
-  );
-});
+      await listing.drop(some());
+      await listing.add(listing.memory(NOON + read.length));
+      await listing.seed([listing.memory(NOON + read.length), listing.memory(NOON - below(365) * DAY)]);
+    }
+    expect(new Set(idsOf(read)).size).toBe(read.length);
+    expect(idsOf(read)).toEqual(idsOf(sorted(read)));
+    const stayed = (memories: readonly Memory[]) => idsOf(memories.filter(({ id }) => staying.has(id)));
+    expect(stayed(read)).toEqual(stayed(truth));
+    expect(goneHere.size).toBeGreaterThan(10);
+  },
+);
 
 /** Integers from 0 on, the same ones every time. */
 function randomBelow(seed: number): (most: number) => number {

@@ -10,7 +10,7 @@ import { holdTimers } from '../support/hold-timers.ts';
 import { call, contextOf, listOf, memoryOf } from '../support/requests.ts';
 import { openStoreOf } from '../support/stores.ts';
 import { freshUser } from '../support/subject.ts';
-import { openGateway } from './gateways.ts';
+import { type GatewayOptions, openGateway } from './gateways.ts';
 
 describe('the description of the index', () => {
   const KEY = 'pcsk_very-secret';
@@ -106,7 +106,6 @@ describe('the description of the index', () => {
         const gateway = await openGateway(server, { options: { namespace } });
         await gateway.close();
       });
-      const embedderOf = (more: Partial<Embedder>): Embedder => ({ ...hashingEmbedder(), ...more });
       /** As somebody may have changed it. */
       const described = async (as: string, metadata: object) => {
         const marker = await markerOf(namespace);
@@ -116,24 +115,25 @@ describe('the description of the index', () => {
         return openGateway(server, { options: { namespace: as } });
       };
 
-      it('when another model made its vectors, naming both and the settings', async () => {
-        const message = await refusal(
-          openGateway(server, { options: { namespace }, embedder: embedderOf({ model: 'another' }) }),
-        );
-        for (const part of ['"test-trigram-hashing"', '"another"', 'OMP_EMBEDDING_MODEL', 'OMP_PINECONE_NAMESPACE']) {
-          expect(message).toContain(part);
-        }
-      });
-
-      it('when it is for vectors of another length, naming both numbers', async () => {
-        const message = await refusal(openGateway(server, { embedder: hashingEmbedder(32) }));
-        for (const part of ['64', '32', 'OMP_EMBEDDING_DIMENSIONS', 'PINECONE_INDEX_HOST'])
-          expect(message).toContain(part);
-      });
-
-      it('when it is laid out otherwise, naming both', async () => {
-        const message = await refusal(openGateway(server, { options: { namespace, layout: 'sharded' } }));
-        for (const part of ['"single"', '"sharded"', 'OMP_PINECONE_LAYOUT']) expect(message).toContain(part);
+      it.each<[what: string, given: GatewayOptions, parts: readonly string[]]>([
+        [
+          'another model made its vectors',
+          { embedder: { ...hashingEmbedder(), model: 'another' } },
+          ['"test-trigram-hashing"', '"another"', 'OMP_EMBEDDING_MODEL', 'OMP_PINECONE_NAMESPACE'],
+        ],
+        [
+          'it is for vectors of another length',
+          { embedder: hashingEmbedder(32) },
+          ['64', '32', 'OMP_EMBEDDING_DIMENSIONS', 'PINECONE_INDEX_HOST'],
+        ],
+        [
+          'it is laid out otherwise',
+          { options: { layout: 'sharded' } },
+          ['"single"', '"sharded"', 'OMP_PINECONE_LAYOUT'],
+        ],
+      ])('when %s, naming both and the settings', async (_, { options, ...more }, parts) => {
+        const message = await refusal(openGateway(server, { options: { namespace, ...options }, ...more }));
+        for (const part of parts) expect(message).toContain(part);
       });
 
       it.each([

@@ -4,7 +4,7 @@ import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
-import { freshUser, laterMoment } from '../support/subject.ts';
+import { freshUser } from '../support/subject.ts';
 import { type Gateway, openGateway } from './gateways.ts';
 
 describe('verbs', () => {
@@ -124,70 +124,6 @@ describe('verbs', () => {
     expect(second.created_at > first.created_at).toBe(true);
     expect(changed.updated_at > first.updated_at).toBe(true);
     expect(await gateway.list(listOf(user), call)).toEqual([second, changed]);
-  });
-});
-
-describe('reading own writes', () => {
-  describe.each([
-    ['single', true],
-    ['per-user', true],
-    ['single', false],
-  ] as const)('in the layout %s, log numbers told: %s', (layout, lsn) => {
-    let server: Pinecone;
-    let gateway: Gateway;
-    beforeAll(async () => {
-      server = await startPinecone({ lsn });
-      gateway = await openGateway(server, { options: { layout, namespace: layout } });
-    });
-    beforeEach(async () => {
-      await server.lag({});
-      await server.settle();
-    });
-    afterAll(async () => {
-      await gateway?.close();
-      await server?.close();
-    });
-
-    it('another gateway reads every write, once it is visible', async () => {
-      const user = freshUser();
-      const { id } = await gateway.add({ input: memoryOf(user, 'the cat sleeps') }, call);
-      const memory = await gateway.update({ ref: refTo(id), patch: { content: 'a dog barks' } }, call);
-      const { id: deleted } = await gateway.add({ input: memoryOf(user, 'birds sing') }, call);
-      await gateway.delete(refTo(deleted), call);
-      await server.settle();
-      const other = await openGateway(server, { options: { layout, namespace: layout } });
-      expect(await other.get(refTo(id), call)).toEqual(memory);
-      expect(await other.list(listOf(user), call)).toEqual([memory]);
-      expect(await other.search(searchFor(user, 'a dog barks'), call)).toEqual([{ memory, score: 1 }]);
-      await other.close();
-    });
-
-    it('a deleted memory never comes back, whether the service or the gateway forgets first', async () => {
-      const user = freshUser();
-      const memory = await gateway.add({ input: memoryOf(user, 'the cat sleeps') }, call);
-      await server.settle();
-      const brief = await openGateway(server, { options: { layout, namespace: layout, settle_ms: 1 } });
-      await server.lag({ held: true });
-      expect(await brief.delete(refTo(memory.id), call)).toBe(true);
-      const isGone = async () => {
-        expect(await brief.get(refTo(memory.id), call)).toBeUndefined();
-        expect(await brief.list(listOf(user), call)).toEqual([]);
-        expect(await brief.search(searchFor(user, memory.content), call)).toEqual([]);
-        expect(await brief.update({ ref: refTo(memory.id), patch: { content: 'back' } }, call)).toBeUndefined();
-        expect(await brief.delete(refTo(memory.id), call)).toBe(false);
-      };
-      // Where the service tells numbers, what it does not show yet is kept in mind for longer than settle_ms.
-      if (lsn) {
-        await laterMoment();
-        await isGone();
-      }
-      await server.lag({});
-      await server.settle();
-      await isGone();
-      await laterMoment();
-      await isGone();
-      await brief.close();
-    });
   });
 });
 

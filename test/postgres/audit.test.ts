@@ -78,22 +78,20 @@ describe('[Decision 11] a change', () => {
   });
 });
 
-describe('[Decision 11] without audit', () => {
-  it('there is no log, and every change works', async () => {
-    const provider = await store.open({ audit: null });
-    expect(provider.audit).toBeUndefined();
-    const made = await provider.add({ input: memoryOf('u', 'one', { scope: 'a' }) }, call);
-    const once = { caller: 'c', key: 'k', fingerprint: 'f' };
-    const repeatable = await provider.add({ input: memoryOf('u', 'two'), key: once }, call);
-    expect(await provider.add({ input: memoryOf('u', 'two'), key: once }, call)).toEqual(repeatable);
-    expect(await provider.update?.({ ref: refTo(made.id), patch: { confidence: 0.5 } }, call)).toMatchObject({
-      confidence: 0.5,
-    });
-    await provider.update?.({ ref: refTo(made.id), patch: { confidence: 0.5 } }, call);
-    expect(await provider.delete?.(refTo(made.id), call)).toBe(true);
-    expect(await memories()).toEqual([{ id: repeatable?.id }]);
-    expect(await entries()).toEqual([]);
+it('[Decision 11] without audit there is no log, and every change works', async () => {
+  const provider = await store.open({ audit: null });
+  expect(provider.audit).toBeUndefined();
+  const made = await provider.add({ input: memoryOf('u', 'one', { scope: 'a' }) }, call);
+  const once = { caller: 'c', key: 'k', fingerprint: 'f' };
+  const repeatable = await provider.add({ input: memoryOf('u', 'two'), key: once }, call);
+  expect(await provider.add({ input: memoryOf('u', 'two'), key: once }, call)).toEqual(repeatable);
+  expect(await provider.update?.({ ref: refTo(made.id), patch: { confidence: 0.5 } }, call)).toMatchObject({
+    confidence: 0.5,
   });
+  await provider.update?.({ ref: refTo(made.id), patch: { confidence: 0.5 } }, call);
+  expect(await provider.delete?.(refTo(made.id), call)).toBe(true);
+  expect(await memories()).toEqual([{ id: repeatable?.id }]);
+  expect(await entries()).toEqual([]);
 });
 
 describe('[Decision 11] the log', () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { newIdentity } from '#toolbox';
-import { BUCKETS, bucketIn, bucketOf, bucketSql, withBucket } from '../../providers/postgres/tables/names.ts';
+import { BUCKETS, bucketIn, bucketOf, bucketSql, withBucket } from '../../providers/postgres/scaling/placement.ts';
 import type { FullStore } from '../support/stores.ts';
 import { call, memoryOf, searchFor, storeForAll, until } from './store.ts';
 

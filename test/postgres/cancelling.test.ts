@@ -217,21 +217,19 @@ describe('many calls of which some are aborted', () => {
   });
 });
 
-describe('a cancel request', () => {
-  it('is encrypted where the session is', async ({ skip }) => {
-    skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
-    const cluster = await createCluster({ tls: true });
-    await cluster.start();
-    const { seen, connectionString } = await openProxy(cluster.url);
-    const { run } = await openSessions({
-      config: { connectionString, ssl: { rejectUnauthorized: false } },
-      query_timeout_ms: 1_000,
-    });
-    expect(await reasonOf(run(SLEEP))).toMatchObject({ message: 'the database took too long' });
-    expect(await run('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).toEqual([{ ssl: true }]);
-    // One by the session, one by the cancel request.
-    expect(seen).toMatchObject({ tlsRequests: 2, cancels: 0 });
+it('a cancel request is encrypted where the session is', async ({ skip }) => {
+  skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
+  const cluster = await createCluster({ tls: true });
+  await cluster.start();
+  const { seen, connectionString } = await openProxy(cluster.url);
+  const { run } = await openSessions({
+    config: { connectionString, ssl: { rejectUnauthorized: false } },
+    query_timeout_ms: 1_000,
   });
+  expect(await reasonOf(run(SLEEP))).toMatchObject({ message: 'the database took too long' });
+  expect(await run('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).toEqual([{ ssl: true }]);
+  // One by the session, one by the cancel request.
+  expect(seen).toMatchObject({ tlsRequests: 2, cancels: 0 });
 });
 
 const TOOK_TOO_LONG = { code: 'provider_error', provider: 'postgres', message: 'the database took too long' };

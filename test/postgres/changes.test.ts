@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Change, ChangesQuery, Memory, Provider } from '#contract';
-import { storedBucket } from '../../providers/postgres/tables/conditions.ts';
 import { eventually } from '../support/eventually.ts';
 import { IS_CITUS, SERVER_URL } from '../support/postgres-server.ts';
 import type { FullStore } from '../support/stores.ts';
@@ -35,7 +34,7 @@ async function openWriter() {
     write: (memory_id: string, user_id = 'u') =>
       client.query(
         `insert into ${store.names.auditLog} (bucket, timestamp, action, user_id, memory_id, request_id, outcome)
-         values (${storedBucket(store.names, user_id)}, now(), 'add', '${user_id}', '${memory_id}', 'r', 'ok')`,
+         values (${store.names.placement.storedBucket(user_id)}, now(), 'add', '${user_id}', '${memory_id}', 'r', 'ok')`,
       ),
   };
 }
@@ -202,10 +201,10 @@ describe('[Decision 51] the log of changes', () => {
     const columns = 'bucket, timestamp, action, user_id, memory_id, request_id, outcome';
     const entry = (action: string, id: string, outcome = 'ok') =>
       store.sql(
-        `insert into ${auditLog} (${columns}) values (${storedBucket(store.names, 'u')}, now(), '${action}', 'u', '${id}', 'r', '${outcome}')`,
+        `insert into ${auditLog} (${columns}) values (${store.names.placement.storedBucket('u')}, now(), '${action}', 'u', '${id}', 'r', '${outcome}')`,
       );
     await store.sql(
-      `insert into ${auditLog} (${columns}, node) values (${storedBucket(store.names, 'u')}, now(), 'add', 'u', 'old', 'r', 'ok', null)`,
+      `insert into ${auditLog} (${columns}, node) values (${store.names.placement.storedBucket('u')}, now(), 'add', 'u', 'old', 'r', 'ok', null)`,
     );
     await entry('add', 'new');
     await entry('get', 'read');
@@ -310,7 +309,7 @@ describe('[Decision 51] the log of changes', () => {
     const { auditLog } = store.names;
     await store.sql(
       `insert into ${auditLog} (bucket, timestamp, action, user_id, memory_id, request_id, outcome, left_scopes)
-       select ${storedBucket(store.names, 'u')}, now(), 'erase', 'u', n::text, 'r', 'ok', array(select 's/' || i from generate_series(1, 3000) as i)
+       select ${store.names.placement.storedBucket('u')}, now(), 'erase', 'u', n::text, 'r', 'ok', array(select 's/' || i from generate_series(1, 3000) as i)
        from generate_series(1, 3) as n`,
     );
     const ids: (string | null)[] = [];
@@ -326,7 +325,7 @@ describe('[Decision 51] the log of changes', () => {
   it('looks at a bounded number of entries for a reader of few', async () => {
     const feed = await openFeed();
     const after = await end(feed);
-    const many = `select ${storedBucket(store.names, 'other')}, now(), 'add', 'other', n::text, 'r', 'ok' from generate_series(1, 6000) as n`;
+    const many = `select ${store.names.placement.storedBucket('other')}, now(), 'add', 'other', n::text, 'r', 'ok' from generate_series(1, 6000) as n`;
     await store.sql(
       `insert into ${store.names.auditLog} (bucket, timestamp, action, user_id, memory_id, request_id, outcome) ${many}`,
     );

@@ -5,11 +5,10 @@ import { createKeyedMutex, newIdentity } from '#toolbox';
 import { reembed } from '../../providers/postgres/commands/reembed.ts';
 import { CLOCK } from '../../providers/postgres/commands/reembed-retry.ts';
 import { Options } from '../../providers/postgres/postgres-options.ts';
+import { withBucket } from '../../providers/postgres/scaling/placement.ts';
 import { checkCompatibility } from '../../providers/postgres/startup/compatibility-check.ts';
 import { openDatabase } from '../../providers/postgres/startup/open-database.ts';
-import { withBucket } from '../../providers/postgres/tables/names.ts';
 import { openTables } from '../../providers/postgres/tables/provider.ts';
-import { keyOfBatch } from '../../src/core/idempotency.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_OPTIONS } from '../support/postgres-server.ts';
 import { auditOf, contextOf } from '../support/requests.ts';
@@ -29,9 +28,9 @@ import {
 } from './store.ts';
 
 const HYBRID = { ranking: { mode: 'hybrid', keyword_weight: 0.5 }, embedder: hashingEmbedder() } as const;
-const KEY = { caller: 'c', key: 'k', fingerprint: 'f' };
+const KEY = { caller: 'c', kind: 'add', key: 'k', fingerprint: 'f' } as const;
 const CLAIM = { ...KEY, before: undefined, places: [0], size: 1 };
-const BATCH_CLAIM = keyOfBatch(CLAIM);
+const BATCH_CLAIM = { ...CLAIM, kind: 'batch' } as const;
 const USERS = Array.from({ length: 12 }, (_, i) => `user ${i}`);
 
 const SHARDS = 4;
@@ -160,7 +159,10 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
 
   it('[Decision 46] statements at the same time are watched one after another, and none of them stays', async () => {
     const provider = await open();
-    const { bucketOf, largeUsers } = store.names;
+    const {
+      placement: { bucketOf },
+      largeUsers,
+    } = store.names;
     const shards = await watchShards(store);
     const insert = `insert into ${largeUsers} (bucket, user_id) values ($1, $2)`;
     const watched = USERS.map((user) => shards(insert, [bucketOf(user), user]));
@@ -307,10 +309,10 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
   it('[Decision 46] finds a memory whose id names the bucket of another user', async () => {
     const provider = await open();
     const { id } = await provider.add({ input: memoryOf('ana', 'hers') }, call);
-    const wrong = withBucket(newIdentity().id, (store.names.bucketOf('ana') + 1) % 2 ** 15);
+    const wrong = withBucket(newIdentity().id, (store.names.placement.bucketOf('ana') + 1) % 2 ** 15);
     await store.sql(`update ${store.names.memories} set id = $1 where bucket = $2 and id = $3`, [
       wrong,
-      store.names.bucketOf('ana'),
+      store.names.placement.bucketOf('ana'),
       id,
     ]);
     expect((await provider.update({ ref: refTo(wrong), patch: { content: 'found' } }, call))?.content).toBe('found');

@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { globMatcher, visibleMatcher, withinMatcher } from '#toolbox';
+import { type Conditions, conditions, whereWithin } from '../../providers/postgres/sql/conditions.ts';
 import {
-  type Conditions,
-  conditions,
   successor,
   whereScopeGlob,
   whereScopePrefix,
   whereTags,
-  whereWithin,
   whereWithinRanges,
 } from '../../providers/postgres/tables/conditions.ts';
 import { storeForAll } from './store.ts';
@@ -186,19 +184,17 @@ describe('a grant in SQL', () => {
   });
 });
 
-describe('a tag filter in SQL', () => {
-  it('takes tags as they are', async () => {
-    const tag = fc.oneof(text, fc.constantFrom('NULL', 'null', '', ' ', ',', '{}', '"', '\\'));
-    await fc.assert(
-      fc.asyncProperty(fc.array(tag, { maxLength: 4 }), fc.array(tag, { maxLength: 2 }), async (tags, wanted) => {
-        const where = conditions();
-        const place = where.bind(tags);
-        where.and('true');
-        whereTags(where, wanted);
-        const rows = await store.sql(`select from (select ${place}::text[] as tags) as m where ${where}`, where.values);
-        expect(rows.length === 1).toBe(wanted.every((each) => tags.includes(each)));
-      }),
-      { numRuns: 200 },
-    );
-  });
+it('a tag filter in SQL takes tags as they are', async () => {
+  const tag = fc.oneof(text, fc.constantFrom('NULL', 'null', '', ' ', ',', '{}', '"', '\\'));
+  await fc.assert(
+    fc.asyncProperty(fc.array(tag, { maxLength: 4 }), fc.array(tag, { maxLength: 2 }), async (tags, wanted) => {
+      const where = conditions();
+      const place = where.bind(tags);
+      where.and('true');
+      whereTags(where, wanted);
+      const rows = await store.sql(`select from (select ${place}::text[] as tags) as m where ${where}`, where.values);
+      expect(rows.length === 1).toBe(wanted.every((each) => tags.includes(each)));
+    }),
+    { numRuns: 200 },
+  );
 });

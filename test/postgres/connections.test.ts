@@ -9,7 +9,7 @@ import {
   statement,
 } from '../../providers/postgres/client/connections.ts';
 import { createFairQueue, createHeavyLimit } from '../../providers/postgres/client/fair-queue.ts';
-import { createTask, type Task } from '../../providers/postgres/client/pipelined-connection.ts';
+import { createTask, type Task } from '../../providers/postgres/client/task.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
 import { closedGate, holdDeadlines, openProxy } from './sessions.ts';
@@ -477,32 +477,28 @@ describe('more statements than the queue holds', () => {
   });
 });
 
-describe('closing', () => {
-  it('answers pending statements', async () => {
-    const database = connect();
-    await run(database, 'select 1');
-    const asked = [1, 2, 3].map((n) => run(database, 'select pg_sleep(0.01), $1::int as n', [n]));
-    await database.close();
-    expect((await Promise.all(asked)).map((rows) => rows[0]?.n)).toEqual([1, 2, 3]);
-  });
+it('closing answers pending statements', async () => {
+  const database = connect();
+  await run(database, 'select 1');
+  const asked = [1, 2, 3].map((n) => run(database, 'select pg_sleep(0.01), $1::int as n', [n]));
+  await database.close();
+  expect((await Promise.all(asked)).map((rows) => rows[0]?.n)).toEqual([1, 2, 3]);
 });
 
-describe('fifty statements at once on one connection', () => {
-  it.for([
-    ['by name are in flight together', 'on', false],
-    ['without names run one after the other, as a pooler requires', 'off', true],
-  ] as const)('%s', async ([, prepared_statements, single], { skip }) => {
-    skip(SERVER_URL === '', NO_SERVER);
-    const { seen, connectionString } = await openProxy(SERVER_URL);
-    const database = connect({ config: { connectionString }, prepared_statements });
-    const numbers = Array.from({ length: 50 }, (_, i) => i);
-    const answers = await Promise.all(
-      numbers.map((n) => database.query(statement('small', 'select $1::int as n'), [n], call)),
-    );
-    expect(answers.map(([row]) => row?.n)).toEqual(numbers);
-    expect(seen.inFlight).toBe(0);
-    expect(seen.most === 1).toBe(single);
-  });
+it.for([
+  ['by name are in flight together', 'on', false],
+  ['without names run one after the other, as a pooler requires', 'off', true],
+] as const)('fifty statements at once on one connection %s', async ([, prepared_statements, single], { skip }) => {
+  skip(SERVER_URL === '', NO_SERVER);
+  const { seen, connectionString } = await openProxy(SERVER_URL);
+  const database = connect({ config: { connectionString }, prepared_statements });
+  const numbers = Array.from({ length: 50 }, (_, i) => i);
+  const answers = await Promise.all(
+    numbers.map((n) => database.query(statement('small', 'select $1::int as n'), [n], call)),
+  );
+  expect(answers.map(([row]) => row?.n)).toEqual(numbers);
+  expect(seen.inFlight).toBe(0);
+  expect(seen.most === 1).toBe(single);
 });
 
 /** Limit of characters that one session keeps prepared. */
@@ -517,31 +513,29 @@ const KEPT = statement(
   'select name, prepare_time::text as time, length(statement)::int as length from pg_prepared_statements',
 );
 
-describe('prepared statements of one session', () => {
-  it('[Decision 29] are bounded, and the ones in use stay', async () => {
-    const db = connect({ prepared_statements: 'on' });
+it('[Decision 29] prepared statements of one session are bounded, and the ones in use stay', async () => {
+  const db = connect({ prepared_statements: 'on' });
+  await db.query(HOT, [0], call);
+  // The embedded engine prefixes the names of each connection.
+  const hot = async () => (await db.query(KEPT, [], call)).find(({ name }) => (name as string).endsWith(HOT.name));
+  const before = await hot();
+  expect(before).toBeDefined();
+  const numbers = Array.from({ length: 150 }, (_, n) => n);
+  for (const n of numbers) {
+    expect(await db.query(shape(n), [1], call)).toEqual([{ n: n + 1 }]);
+    await db.query(HOT, [n], call);
+  }
+  expect(await hot()).toEqual(before);
+  // All at once, so some are closed while statements that need them are in flight.
+  for (const again of [numbers, numbers.toReversed()]) {
+    const answers = await Promise.all(again.map((n) => db.query(shape(n), [2], call)));
+    expect(answers.map(([row]) => row?.n)).toEqual(again.map((n) => n + 2));
     await db.query(HOT, [0], call);
-    // The embedded engine prefixes the names of each connection.
-    const hot = async () => (await db.query(KEPT, [], call)).find(({ name }) => (name as string).endsWith(HOT.name));
-    const before = await hot();
-    expect(before).toBeDefined();
-    const numbers = Array.from({ length: 150 }, (_, n) => n);
-    for (const n of numbers) {
-      expect(await db.query(shape(n), [1], call)).toEqual([{ n: n + 1 }]);
-      await db.query(HOT, [n], call);
-    }
-    expect(await hot()).toEqual(before);
-    // All at once, so some are closed while statements that need them are in flight.
-    for (const again of [numbers, numbers.toReversed()]) {
-      const answers = await Promise.all(again.map((n) => db.query(shape(n), [2], call)));
-      expect(answers.map(([row]) => row?.n)).toEqual(again.map((n) => n + 2));
-      await db.query(HOT, [0], call);
-    }
-    for (const n of numbers.slice(0, 20)) await db.query(shape(n), [1], call);
-    const kept = await db.query(KEPT, [], call);
-    expect(kept.reduce((sum, { length }) => sum + (length as number), 0)).toBeLessThanOrEqual(MOST);
-    expect(kept.length).toBeGreaterThan(8);
-  });
+  }
+  for (const n of numbers.slice(0, 20)) await db.query(shape(n), [1], call);
+  const kept = await db.query(KEPT, [], call);
+  expect(kept.reduce((sum, { length }) => sum + (length as number), 0)).toBeLessThanOrEqual(MOST);
+  expect(kept.length).toBeGreaterThan(8);
 });
 
 it('[Decision 29] statements with too large values are rejected instead of queued', async () => {

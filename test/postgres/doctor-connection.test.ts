@@ -59,14 +59,6 @@ describe('doctor where the database cannot be reached', () => {
 describe('doctor on a server', () => {
   beforeEach(({ skip }) => skip(SERVER_URL === '', NO_SERVER));
 
-  it('names a database that does not exist', async () => {
-    const url = new URL(SERVER_URL);
-    url.pathname = '/no_such_database';
-    expect(await problemsOn(url.href)).toEqual([
-      expect.stringContaining('cannot connect to the database (3D000): the database does not exist'),
-    ]);
-  });
-
   it.each(['SQL_ASCII', 'LATIN1'])(
     '[Decision 25] [SPEC Memory content] a database in %s is refused at the start, and named by doctor',
     async (encoding) => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { analyse, fromHalfBits, toHalfBits, toUnitHalf } from '#ranking';
 import { createVectors } from '../../providers/memory/vectors.ts';
-import { toBigintArray, toHalfvec, toIso, toKeys } from '../../providers/postgres/values.ts';
+import { toBigintArray, toHalfvec, toIso, toKeys } from '../../providers/postgres/sql/values.ts';
 import { randomVector } from '../ranking/random-vectors.ts';
 import { storeForAll } from './store.ts';
 
@@ -109,8 +109,9 @@ describe('the binary form of a vector', () => {
   });
 });
 
-describe('cosine on the grid of toUnitHalf', () => {
-  it.each([64, 512, 1536])('is the same number in pgvector and in the memory provider, %i dimensions', async (size) => {
+it.each([64, 512, 1536])(
+  'cosine on the grid of toUnitHalf is the same number in pgvector and in the memory provider, %i dimensions',
+  async (size) => {
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.nat(), fc.integer({ min: 0, max: 8 }), async (one, other, likeness) => {
         const b = randomVector(size, other);
@@ -126,8 +127,8 @@ describe('cosine on the grid of toUnitHalf', () => {
       }),
       { numRuns: 40 },
     );
-  });
-});
+  },
+);
 
 const FIRST = Date.parse('0001-01-01T00:00:00.000Z');
 const LAST = Date.parse('9999-12-31T23:59:59.999Z');

@@ -124,38 +124,36 @@ describe('the error of the API', () => {
   });
 });
 
-describe('a database that is read-only', () => {
-  it('[Decision 31] is not ready and says why, and answers reads', async ({ skip }) => {
-    skip(SERVER_URL === '' || IS_CITUS, NO_SERVER);
-    const { url, sql } = await testDatabase();
-    const store = await openStoreOf('postgres', { url }, contextOf());
-    onTestFinished(() => store.close());
-    const { client } = await serverForTest({ provider: store });
-    const { id } = await client.add({ user_id: 'ana', content: 'tea' });
-    const readOnly = async (value: 'on' | 'off') => {
-      await sql(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = ${value}`);
-      await sql(
-        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
-      );
-    };
-    const ready = (status: number, state: string) =>
-      eventually(async () => expect(await client.ask('/readyz')).toMatchObject({ status, body: { status: state } }));
+it('[Decision 31] a database that is read-only is not ready and says why, and answers reads', async ({ skip }) => {
+  skip(SERVER_URL === '' || IS_CITUS, NO_SERVER);
+  const { url, sql } = await testDatabase();
+  const store = await openStoreOf('postgres', { url }, contextOf());
+  onTestFinished(() => store.close());
+  const { client } = await serverForTest({ provider: store });
+  const { id } = await client.add({ user_id: 'ana', content: 'tea' });
+  const readOnly = async (value: 'on' | 'off') => {
+    await sql(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = ${value}`);
+    await sql(
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+    );
+  };
+  const ready = (status: number, state: string) =>
+    eventually(async () => expect(await client.ask('/readyz')).toMatchObject({ status, body: { status: state } }));
 
-    await readOnly('on');
-    await ready(503, 'read-only');
-    const error = {
-      code: 'provider_error',
-      message: expect.stringMatching(/^the database is read-only: .*DATABASE_URL/),
-    };
-    expect(await client.ask('/healthz')).toMatchObject({ status: 503, body: { error } });
-    const adding = await client.tell('POST', '/memories', { user_id: 'ana', content: 'coffee' });
-    expect(adding).toMatchObject({ status: 502, body: { error } });
-    expect((await client.get(id)).content).toBe('tea');
+  await readOnly('on');
+  await ready(503, 'read-only');
+  const error = {
+    code: 'provider_error',
+    message: expect.stringMatching(/^the database is read-only: .*DATABASE_URL/),
+  };
+  expect(await client.ask('/healthz')).toMatchObject({ status: 503, body: { error } });
+  const adding = await client.tell('POST', '/memories', { user_id: 'ana', content: 'coffee' });
+  expect(adding).toMatchObject({ status: 502, body: { error } });
+  expect((await client.get(id)).content).toBe('tea');
 
-    await readOnly('off');
-    await ready(200, 'ready');
-    await client.add({ user_id: 'ana', content: 'coffee' });
-  });
+  await readOnly('off');
+  await ready(200, 'ready');
+  await client.add({ user_id: 'ana', content: 'coffee' });
 });
 
 describe('what is logged', () => {

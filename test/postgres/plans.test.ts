@@ -4,15 +4,15 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import type { ListQuery, RankingOptions, SearchQuery } from '#contract';
 import { analyse, fromHalfBits } from '#ranking';
 import type { Database, Run } from '../../providers/postgres/client/connections.ts';
+import { toKeys, toTextArray } from '../../providers/postgres/sql/values.ts';
 import { createKeyStore } from '../../providers/postgres/tables/api-keys.ts';
 import { createAuditLog } from '../../providers/postgres/tables/audit-log.ts';
 import { startHousekeeping } from '../../providers/postgres/tables/housekeeping.ts';
 import { createKeyUse } from '../../providers/postgres/tables/idempotency.ts';
-import { claimText, giveBackText, writeText } from '../../providers/postgres/tables/ingestion-queue.ts';
+import { createQueue } from '../../providers/postgres/tables/ingestion-queue.ts';
 import { createStatements } from '../../providers/postgres/tables/memory-statements.ts';
 import { indexSettings, keysOf, searchStatements } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
-import { toKeys, toTextArray } from '../../providers/postgres/values.ts';
 import { countersOf, counting } from '../../src/rate-limit/stores.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { recordingLog } from '../support/subject.ts';
@@ -318,23 +318,29 @@ describe('the audit log', () => {
   });
 });
 
-describe('one record', () => {
-  it('is found by its key', async () => {
-    const statements = createStatements(store.names, true);
-    const ref = { id: 'mem_x', users: ['big'], within: ['apple/*'] };
-    const update = { patch: { confidence: 1 }, vector: null, keywords: undefined, max_bytes: 1e9 };
-    for (const { statement, values } of [
-      statements.select(ref),
-      statements.remove(ref, call),
-      statements.update(ref, update, call),
-    ]) {
-      expect(await indexes(statement.text, values)).toEqual(['memories_pkey']);
-    }
-  });
+it('one record is found by its key', async () => {
+  const statements = createStatements(store.names, true);
+  const ref = { id: 'mem_x', users: ['big'], within: ['apple/*'] };
+  const update = { patch: { confidence: 1 }, vector: null, keywords: undefined, max_bytes: 1e9 };
+  for (const { statement, values } of [
+    statements.select(ref),
+    statements.remove(ref, call),
+    statements.update(ref, update, call),
+  ]) {
+    expect(await indexes(statement.text, values)).toEqual(['memories_pkey']);
+  }
 });
 
 describe('an add', () => {
-  const once = { caller: 'c', key: '7', fingerprint: 'f', before: undefined, places: [0], size: 1 };
+  const once = {
+    caller: 'c',
+    kind: 'add',
+    key: '7',
+    fingerprint: 'f',
+    before: undefined,
+    places: [0],
+    size: 1,
+  } as const;
 
   it('finds its idempotency key', async () => {
     const { seen, run } = recorder();
@@ -400,19 +406,17 @@ describe('a rate limit', () => {
   });
 });
 
-describe('starting', () => {
-  it('sees from an index whether a memory lacks its vector', async () => {
-    const text = `select 1 from ${store.names.memories} where embedding is null limit 1`;
-    expect(await indexes(text, [])).toEqual(['memories_without_vector']);
-  });
+it('starting sees from an index whether a memory lacks its vector', async () => {
+  const text = `select 1 from ${store.names.memories} where embedding is null limit 1`;
+  expect(await indexes(text, [])).toEqual(['memories_without_vector']);
 });
 
-describe('the queue of memories without a vector', () => {
-  it('is read from its head, and by claim', async () => {
-    const claim = '00000000-0000-4000-8000-000000000000';
-    expect(await indexes(claimText(store.names), [claim, 20])).toEqual(['ingestion_due', 'memories_pkey']);
-    expect(await indexes(giveBackText(store.names), [claim])).toEqual(['ingestion_claim']);
-    const written = await indexes(writeText(store.names), [claim, '{}', '{}', '{}']);
-    expect(written).toEqual(['ingestion_claim', 'memories_pkey']);
-  });
+it('the queue of memories without a vector is read from its head, and by claim', async () => {
+  const { seen, run } = recorder();
+  const claim = await createQueue(store.names, run).claim();
+  await claim.settle([], []);
+  await claim.end();
+  const used = [];
+  for (const [text, values] of seen) used.push(await indexes(text, values));
+  expect(used).toEqual([['ingestion_due', 'memories_pkey'], ['ingestion_claim', 'memories_pkey'], ['ingestion_claim']]);
 });

@@ -1,7 +1,7 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { Database, Row } from '../../providers/postgres/client/connections.ts';
-import { openReadReplica } from '../../providers/postgres/tables/read-replica.ts';
+import { openReadReplica } from '../../providers/postgres/scaling/read-replica.ts';
 import { recordingLog } from '../support/subject.ts';
 import { call } from './store.ts';
 

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { Call } from '#contract';
 import { openConnections } from '../../providers/postgres/client/connections.ts';
-import { openReadReplica } from '../../providers/postgres/tables/read-replica.ts';
+import { openReadReplica } from '../../providers/postgres/scaling/read-replica.ts';
 import { type Cluster, createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from '../process/postgres-cluster.ts';
 import { callBy, contextOf } from '../support/requests.ts';
 import { type FullStore, openStoreOf } from '../support/stores.ts';

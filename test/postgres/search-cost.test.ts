@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyse, MAX_TERMS } from '#ranking';
-import { toKeys } from '../../providers/postgres/values.ts';
+import { toKeys } from '../../providers/postgres/sql/values.ts';
 import { callBy } from '../support/requests.ts';
 import type { WritableStore } from '../support/stores.ts';
 import { call, memoryOf, openStore, refTo, type TestDatabase } from './store.ts';

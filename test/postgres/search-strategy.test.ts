@@ -36,20 +36,21 @@ const searching = (
   return { run, sent };
 };
 
-describe('a filtered search of a large user', () => {
-  it.each([
-    { matching: 2_000, walkPays: 0, rows: 9_000, way: 'matching' },
-    { matching: 2_001, walkPays: 0, rows: 9_000, way: 'indexes' },
-    { matching: 3_000, walkPays: 3_000, rows: 9_000, way: 'matching' },
-    { matching: 3_001, walkPays: 3_000, rows: 9_000, way: 'indexes' },
-    { matching: 3_001, walkPays: 9_000, rows: 9_000, way: 'matching' },
-    { matching: 9_001, walkPays: 9_000, rows: 9_000, way: 'exact' },
-  ])('ranks what costs least: $matching match of $rows, and a walk pays above $walkPays', async (counts) => {
+it.each([
+  { matching: 2_000, walkPays: 0, rows: 9_000, way: 'matching' },
+  { matching: 2_001, walkPays: 0, rows: 9_000, way: 'indexes' },
+  { matching: 3_000, walkPays: 3_000, rows: 9_000, way: 'matching' },
+  { matching: 3_001, walkPays: 3_000, rows: 9_000, way: 'indexes' },
+  { matching: 3_001, walkPays: 9_000, rows: 9_000, way: 'matching' },
+  { matching: 9_001, walkPays: 9_000, rows: 9_000, way: 'exact' },
+])(
+  'a filtered search of a large user ranks what costs least: $matching match of $rows, and a walk pays above $walkPays',
+  async (counts) => {
     const { run, sent } = searching(counts);
     await run(query('u', 'amber', { tags: ['kept'] }), call);
     expect(sent).toEqual([counts.way]);
-  });
-});
+  },
+);
 
 it.each([
   { mode: 'hybrid', found: [{ score: 0.5 }, { score: 0.1 }], ways: ['indexes'] },

@@ -106,9 +106,7 @@ describe('a schema of version 1', () => {
 });
 
 if (SERVER_URL === '') {
-  describe('on a server', () => {
-    it('a PostgreSQL server', ({ skip }) => skip(NO_SERVER));
-  });
+  it('on a PostgreSQL server', ({ skip }) => skip(NO_SERVER));
 } else {
   describe('on a server', () => {
     const store = storeForEach();
@@ -223,29 +221,27 @@ if (SERVER_URL === '') {
   });
 }
 
-describe('a schema that was restored only in part', () => {
-  it.each([
-    ['a table', (names: TestDatabase['names']) => `drop table ${names.ingestion}`, /ingestion/],
-    ['the table of the memories', (names: TestDatabase['names']) => `drop table ${names.memories} cascade`, /memories/],
-    [
-      'a primary key',
-      (names: TestDatabase['names']) => `alter table ${names.apiKeys} drop constraint api_keys_pkey`,
-      /api_keys/,
-    ],
-    ['its version', (names: TestDatabase['names']) => `delete from ${names.migrations}`, /migrations/],
-    ['the table of its version', (names: TestDatabase['names']) => `drop table ${names.migrations}`, /migrations/],
-  ])('without %s is refused, with what to do', async (_, damage, what) => {
-    const store = await openStore();
-    try {
-      await (await store.open()).close();
-      await store.sql(damage(store.names));
-      const failure = await store.open().then(String, (error: Error) => error.message);
-      expect(failure).toMatch(what);
-      expect(failure).toMatch(/was restored only in part.*"create extension vector".*restore the backup again/);
-    } finally {
-      await store.close();
-    }
-  });
+it.each([
+  ['a table', (names: TestDatabase['names']) => `drop table ${names.ingestion}`, /ingestion/],
+  ['the table of the memories', (names: TestDatabase['names']) => `drop table ${names.memories} cascade`, /memories/],
+  [
+    'a primary key',
+    (names: TestDatabase['names']) => `alter table ${names.apiKeys} drop constraint api_keys_pkey`,
+    /api_keys/,
+  ],
+  ['its version', (names: TestDatabase['names']) => `delete from ${names.migrations}`, /migrations/],
+  ['the table of its version', (names: TestDatabase['names']) => `drop table ${names.migrations}`, /migrations/],
+])('a schema that was restored only in part without %s is refused, with what to do', async (_, damage, what) => {
+  const store = await openStore();
+  try {
+    await (await store.open()).close();
+    await store.sql(damage(store.names));
+    const failure = await store.open().then(String, (error: Error) => error.message);
+    expect(failure).toMatch(what);
+    expect(failure).toMatch(/was restored only in part.*"create extension vector".*restore the backup again/);
+  } finally {
+    await store.close();
+  }
 });
 
 /** Any dimensions; equal texts are equal, others are not alike. */
@@ -323,21 +319,20 @@ describe('the embedder of stored vectors', () => {
   });
 });
 
-describe('the text analyser of stored keywords', () => {
-  it('must be the one of this gateway', async () => {
-    await firstOpen(embedderOf('one', 8));
-    await store.sql(`update ${store.names.store} set analyser_version = 999`);
-    await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/analyser 999/);
-  });
+it('the text analyser of stored keywords must be the one of this gateway', async () => {
+  await firstOpen(embedderOf('one', 8));
+  await store.sql(`update ${store.names.store} set analyser_version = 999`);
+  await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/analyser 999/);
 });
 
-describe('long vectors', () => {
-  it.each([
-    { dimensions: 2_000, storage: 'p', indexed: true },
-    { dimensions: 2_001, storage: 'e', indexed: true },
-    { dimensions: 3_000, storage: 'e', indexed: true },
-    { dimensions: 4_500, storage: 'e', indexed: false },
-  ])('of $dimensions dimensions are kept and searched, index: $indexed', async ({ dimensions, storage, indexed }) => {
+it.each([
+  { dimensions: 2_000, storage: 'p', indexed: true },
+  { dimensions: 2_001, storage: 'e', indexed: true },
+  { dimensions: 3_000, storage: 'e', indexed: true },
+  { dimensions: 4_500, storage: 'e', indexed: false },
+])(
+  'long vectors of $dimensions dimensions are kept and searched, index: $indexed',
+  async ({ dimensions, storage, indexed }) => {
     const log = recordingLog();
     const embedder = embedderOf('long', dimensions);
     const provider = await store.open({ embedder, log, mode: 'vector', options: { large_user_rows: 4 } });
@@ -363,16 +358,14 @@ describe('long vectors', () => {
     expect(await search('four')).toEqual(before);
     await provider.update?.({ ref: refTo(before?.[0]?.memory.id ?? ''), patch: { content: 'seven' } }, call);
     expect((await search('seven'))?.[0]).toMatchObject({ memory: { content: 'seven' }, score: 1 });
-  });
-});
+  },
+);
 
-describe('a schema made by a newer gateway', () => {
-  it('is rejected and stays unchanged', async () => {
-    await firstOpen(embedderOf('one', 8));
-    await store.sql(`insert into ${store.names.migrations} (version, name) values (99, 'from the future')`);
-    await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/version 99, newer.*upgrade/);
-    expect(await store.sql(`select max(version) as version from ${store.names.migrations}`)).toEqual([{ version: 99 }]);
-  });
+it('a schema made by a newer gateway is rejected and stays unchanged', async () => {
+  await firstOpen(embedderOf('one', 8));
+  await store.sql(`insert into ${store.names.migrations} (version, name) values (99, 'from the future')`);
+  await expect(store.open({ embedder: embedderOf('one', 8) })).rejects.toThrow(/version 99, newer.*upgrade/);
+  expect(await store.sql(`select max(version) as version from ${store.names.migrations}`)).toEqual([{ version: 99 }]);
 });
 
 it('the log states the version of an old pgvector, and the one that is needed', async () => {

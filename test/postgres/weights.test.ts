@@ -3,7 +3,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Memory, Provider, Vector } from '#contract';
 import { type Database, statement } from '../../providers/postgres/client/connections.ts';
-import { dropTask, PipelinedConnection } from '../../providers/postgres/client/pipelined-connection.ts';
+import { PipelinedConnection } from '../../providers/postgres/client/pipelined-connection.ts';
+import { dropTask } from '../../providers/postgres/client/task.ts';
 import { openProvider } from '../../src/registry.ts';
 import { COLUMNS, type MappedTable, openTable } from '../mapped/tables.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -48,7 +49,7 @@ const ids = (memory: Memory) => [memory.id, 'n1', 'n2'];
 const add = async (store: Stored, user = 'big') =>
   (await store.add({ input: memoryOf(user, 'x'), vector: await vectorOf('x') }, call)) as Memory;
 const usage = { day: '2026-01-01', app: 'a', model: 'm', texts: 1, tokens: 1, requests: 1 };
-const key = { caller: 'c', key: 'k' };
+const key = { caller: 'c', kind: 'add', key: 'k' } as const;
 const webhook = { id: 'w', created_at: '2026-01-01', state: 'paused' } as never;
 const LIMITS = () => ({ memories: 1e6, bytes: 1e9, adds_per_day: 1e6 });
 

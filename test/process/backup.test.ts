@@ -4,12 +4,17 @@ import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
+import { runBackup, runRestore } from '../../src/cli/backup.ts';
+import { commandHere } from '../support/command.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
 const EMPTY = ['lock'];
 const COMPLETE = ['lock', 'omp-gateway.json', 'postgres'];
 
+/** In this process. */
+const restoreHere = (env: Record<string, string>, ...argv: string[]) =>
+  commandHere((terminal) => runRestore(argv, terminal), env);
 /** Runs with the data folder and temporary folder of a gateway. */
 const run = (env: Record<string, string>, ...args: string[]) => runProgram({ args, env });
 
@@ -95,7 +100,11 @@ it('[Decision 62] a restore leaves users out, and prints what it removed', async
 
 it('beside a gateway that takes writes, the file holds every write acknowledged before', async () => {
   const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
-  const gateway = await startGateway({ env });
+  // However busy the machine is, no deadline ends the copy or a write.
+  const patient = Object.fromEntries(
+    ['POSTGRES_QUERY', 'POSTGRES_CONNECT', 'REQUEST'].map((name) => [`OMP_${name}_TIMEOUT_MS`, '600000']),
+  );
+  const gateway = await startGateway({ env: { ...env, ...patient } });
   const acknowledged: string[] = [];
   let writing = true;
   const writers = Array.from({ length: 8 }, async (_, n) => {
@@ -210,7 +219,7 @@ describe('restore leaves nothing behind, and says why, when', () => {
     cpSync(stored.file, file);
     damage(file);
     const target = temporaryFolder();
-    const { status, stderr, stdout } = await run({ OMP_DATA_DIR: target }, 'restore', file);
+    const { status, stderr, stdout } = await restoreHere({ OMP_DATA_DIR: target }, file);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr).toMatch(message);
     expect(readdirSync(target)).toEqual(EMPTY);
@@ -218,13 +227,13 @@ describe('restore leaves nothing behind, and says why, when', () => {
 
   it('the data folder holds a database, or a gateway runs on it', async () => {
     const folder = await dataFolder();
-    const refused = await run({ OMP_DATA_DIR: folder }, 'restore', stored.file);
+    const refused = await restoreHere({ OMP_DATA_DIR: folder }, stored.file);
     expect(refused).toMatchObject({ status: 1 });
     expect(refused.stderr).toContain(
       `${folder} holds a database; name an empty folder with --data-dir or OMP_DATA_DIR`,
     );
     await startGateway({ env: { OMP_DATA_DIR: folder } });
-    expect((await run({ OMP_DATA_DIR: folder }, 'restore', stored.file)).stderr).toContain(
+    expect((await restoreHere({ OMP_DATA_DIR: folder }, stored.file)).stderr).toContain(
       'in use by another omp-gateway',
     );
   });
@@ -257,16 +266,15 @@ it('tar unpacks a backup into a data folder', async () => {
   expect(await contentsOf(folder)).toEqual(stored.contents);
 });
 
-it.each([
-  { what: 'a file that exists', args: ['backup', 'FILE'], message: 'exists; name a new file' },
-  { what: 'an empty data folder', args: ['backup', 'new', '--data-dir', 'none'], message: 'nothing is stored in' },
-  { what: 'a server', args: ['backup', 'new'], env: { DATABASE_URL: 'postgres://localhost/x' }, message: 'pg_dump' },
-  { what: 'another provider', args: ['backup', 'new', '--provider', 'memory'], message: 'memory stores nothing in a' },
-  { what: 'a missing file', args: ['restore', 'none'], message: 'none cannot be read' },
-  { what: 'no file', args: ['restore'], status: 2, message: 'restore needs one file' },
-])('says what is wrong with $what', async ({ args, env = {}, status = 1, message }) => {
-  const named = args.map((arg) => (arg === 'FILE' ? stored.file : arg));
-  const ending = await run({ OMP_DATA_DIR: stored.folder, ...env }, ...named);
-  expect(ending).toMatchObject({ status, stdout: '' });
-  expect(ending.stderr).toContain(message);
+it.each<[what: string, args: (file: string) => string[], message: string, env?: Record<string, string>]>([
+  ['a file that exists', (file) => ['backup', file], 'exists; name a new file'],
+  ['an empty data folder', () => ['backup', 'new', '--data-dir', 'none'], 'nothing is stored in'],
+  ['a server', () => ['backup', 'new'], 'pg_dump', { DATABASE_URL: 'postgres://localhost/x' }],
+  ['another provider', () => ['backup', 'new', '--provider', 'memory'], 'memory stores nothing in a'],
+  ['a missing file', () => ['restore', 'none'], 'none cannot be read'],
+])('says what is wrong with %s', async (_, args, message, env) => {
+  const [command, ...argv] = args(stored.file);
+  const run = command === 'backup' ? runBackup : runRestore;
+  const ending = await commandHere((terminal) => run(argv, terminal), { OMP_DATA_DIR: stored.folder, ...env });
+  expect(ending).toEqual({ status: 1, stdout: '', stderr: expect.stringContaining(message) });
 });

@@ -6,16 +6,16 @@ import { expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { runProgram, startGateway, temporaryFolder } from './gateway.ts';
 
-test('--help explains every setting of the environment and ends with status 0', async () => {
+test('--version prints the version of the package, --help explains every setting of the environment and ends with status 0', async () => {
   const { status, stdout, stderr } = await runProgram({ args: ['--help'] });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   for (const word of ['Usage: omp-gateway', '--port', 'OMP_PROVIDER', 'OMP_DATA_DIR', 'DATABASE_URL'])
     expect(stdout).toContain(word);
-});
-
-test('--version prints the version of the package', async () => {
-  const { status, stdout, stderr } = await runProgram({ args: ['--version'] });
-  expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' });
+  expect(await runProgram({ args: ['--version'] })).toMatchObject({
+    status: 0,
+    stdout: `${packageJson.version}\n`,
+    stderr: '',
+  });
 });
 
 test('a port in use is reported with its setting before a database is created', async () => {

@@ -2,8 +2,13 @@ import { EventEmitter, once } from 'node:events';
 import { expect, it } from 'vitest';
 import { toHashedKey } from '../../src/auth/configured-keys.ts';
 import { newKey } from '../../src/auth/credentials.ts';
+import { runConformance } from '../../src/cli/conformance.ts';
+import { commandHere } from '../support/command.ts';
 import { beforeGet, serverForTest } from '../support/server.ts';
-import { dataFolder, runProgram, startGateway, startProgram } from './gateway.ts';
+import { dataFolder, serveHere, startGateway, startProgram } from './gateway.ts';
+
+const conformance = (argv: readonly string[], env = {}) =>
+  commandHere((terminal) => runConformance(argv, terminal), env);
 
 it('omp-gateway conformance passes on a gateway with keys, and leaves nothing', async () => {
   const [all, narrow] = [newKey(), newKey()];
@@ -11,22 +16,20 @@ it('omp-gateway conformance passes on a gateway with keys, and leaves nothing', 
     { name: 'all', key: toHashedKey(all), grants: ['*:*'] },
     { name: 'narrow', key: toHashedKey(narrow), grants: ['*:elsewhere'] },
   ];
-  const gateway = await startGateway({ env: { OMP_PROVIDER: 'memory', OMP_AUTH_KEYS: JSON.stringify(keys) } });
-  const { status, stdout, stderr } = await runProgram({
-    args: ['conformance', '--url', gateway.url, '--narrow-key-env', 'NARROW'],
-    env: { OMP_KEY: all.key, NARROW: narrow.key },
-  });
+  const { url } = await serveHere({ OMP_AUTH_KEYS: JSON.stringify(keys) });
+  const argv = ['--url', url, '--narrow-key-env', 'NARROW'];
+  const { status, stdout, stderr } = await conformance(argv, { OMP_KEY: all.key, NARROW: narrow.key });
   expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(/^105 passed, 0 failed, 0 warnings, 2 skipped$/m);
-  const users = await fetch(`${gateway.url}/users`, { headers: { authorization: `Bearer ${all.key}` } });
+  const users = await fetch(`${url}/users`, { headers: { authorization: `Bearer ${all.key}` } });
   expect(await users.json()).toEqual({ items: [], next_cursor: null });
 });
 
 it('omp-gateway conformance waits for memories that are ingested asynchronously', async () => {
   const env = { OMP_INGESTION: 'async', OMP_SEARCH_MODE: 'hybrid', OMP_DATA_DIR: await dataFolder() };
   const gateway = await startGateway({ env });
-  const args = ['conformance', '--url', gateway.url, '--profile', 'lifecycle', '--profile', 'search'];
-  const { status, stdout, stderr } = await runProgram({ args });
+  const argv = ['--url', gateway.url, '--profile', 'lifecycle', '--profile', 'search'];
+  const { status, stdout, stderr } = await conformance(argv);
   expect({ status, stderr }, stdout).toEqual({ status: 0, stderr: '' });
   expect((await gateway.client.users()).items).toEqual([]);
 });

@@ -4,9 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { serve } from '../../src/serve.ts';
 import { type Client, clientOf } from '../support/client.ts';
 import { copyEmptyPostgres } from '../support/empty-postgres.ts';
 import { FULL } from '../support/full.ts';
+import { recordingLog } from '../support/gateway.ts';
 import { type Sample, samplesOf } from '../telemetry/exposition.ts';
 
 /** Built before the tests. */
@@ -139,6 +142,16 @@ export async function startGateway({ env, ...options }: ProgramOptions = {}): Pr
 
 /** Runs the program to its end. */
 export const runProgram = (options: ProgramOptions): Promise<Ending> => startProgram(options).ended;
+
+/** A gateway in this process, for which another would compute a second; by default on memory with keyword search. */
+export async function serveHere(env: Environment = {}) {
+  const log = recordingLog();
+  const own = { OMP_PROVIDER: 'memory', OMP_PORT: '0', OMP_SEARCH_MODE: 'keyword', ...env };
+  const gateway = await serve(loadConfig({ env: own }).config, log);
+  onTestFinished(gateway.close);
+  const url = `http://${gateway.host}:${gateway.port}`;
+  return { ...gateway, url, log, client: clientOf((path, init) => fetch(url + path, init)) };
+}
 
 export interface MeasuredGateway extends RunningGateway {
   readonly metricsUrl: string;

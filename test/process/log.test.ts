@@ -53,17 +53,6 @@ test('a request is one line, with its ids and its route', async () => {
   });
 });
 
-test.for([
-  ['info', false],
-  ['debug', true],
-] as const)('at level %s probes are logged: %s', async ([OMP_LOG_LEVEL, logged]) => {
-  const { client, stop } = await startGateway({ env: { ...MEMORY, OMP_LOG_LEVEL } });
-  for (const path of ['/livez', '/readyz', '/healthz']) await client.ask(path);
-  const { stdout } = await stop();
-  const routes = linesOf(stdout).flatMap(({ msg, route }) => (msg === 'request' ? [route] : []));
-  expect(routes).toEqual(logged ? ['/livez', '/readyz', '/healthz'] : []);
-});
-
 test('lines below the level are left out', async () => {
   const env = { ...MEMORY, OMP_LOG_LEVEL: 'warn', OMP_METRICS_PORT: '0' };
   const { child, ended, output } = startProgram({

@@ -1,11 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
-import { serve } from '../../src/serve.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
-import { clientOf } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
-import { recordingLog } from '../support/subject.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { serveHere } from './gateway.ts';
 
 it('[Decision 48] [Decision 49] the gateway starts without an optional store, keeps trying to open it, and names it everywhere', async () => {
   const pinecone = await startPinecone({ dimension: 512 });
@@ -18,25 +15,18 @@ it('[Decision 48] [Decision 49] the gateway starts without an optional store, ke
     provider: 'pinecone',
     pinecone: { api_key: 'test', index_host: proxy.through(pinecone.url) },
   };
-  const { config } = loadConfig({
-    env: {
-      OMP_PROVIDER: 'memory',
-      OMP_PORT: '0',
-      OMP_METRICS_PORT: '0',
-      OMP_STORES: JSON.stringify({ crm }),
-    },
+  const { client, log } = await serveHere({
+    OMP_SEARCH_MODE: 'hybrid',
+    OMP_METRICS_PORT: '0',
+    OMP_STORES: JSON.stringify({ crm }),
   });
-  const log = recordingLog();
-  const gateway = await serve(config, log);
-  onTestFinished(gateway.close);
   expect(log.lines).toContainEqual(
     expect.objectContaining({
       level: 'warn',
       message: expect.stringMatching(/^stores\.crm: .*the gateway starts without it and keeps trying$/),
     }),
   );
-  const url = `http://${gateway.host}:${gateway.port}`;
-  const { ask, tell, list, search } = clientOf((path, init) => fetch(`${url}${path}`, init));
+  const { ask, tell, list, search } = client;
   const memory = { user_id: 'ana', content: 'Acme renews in May', scope: 'crm/acme' };
   expect((await ask('/readyz')).status).toBe(200);
   expect((await ask('/memories', { user_id: 'ana' })).headers.get('x-partial')).toBe('crm');

@@ -1,23 +1,9 @@
-import pg from 'pg';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../postgres/store.ts';
-import { eventually } from '../support/eventually.ts';
 import { expectError } from '../support/expect-error.ts';
 import { freshUser } from '../support/subject.ts';
 import { runProgram, startGateway } from './gateway.ts';
 import { createCluster, NO_POSTGRES_BIN, POSTGRES_BIN } from './postgres-cluster.ts';
-
-/** The server's first process and all sessions except the asking one. */
-async function processesOf(connectionString: string): Promise<number[]> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  const { rows } = await client.query<{ pid: number }>(
-    `select split_part(pg_read_file('postmaster.pid'), e'\\n', 1)::int as pid
-     union all select pid from pg_stat_activity where pid <> pg_backend_pid()`,
-  );
-  await client.end();
-  return rows.map(({ pid }) => pid);
-}
 
 describe('with a PostgreSQL server to stop', () => {
   beforeEach(({ skip }) => skip(POSTGRES_BIN === '', NO_POSTGRES_BIN));
@@ -76,36 +62,6 @@ describe('with a PostgreSQL server to stop', () => {
       expect((await client.get(id)).content).toBe('kept');
     }
     await client.add({ user_id, content: 'added afterwards' });
-    expect((await stop()).status).toBe(0);
-  });
-
-  test('[Decision 28] a paused server opens the circuit breaker, and requests are served when it continues', async () => {
-    const cluster = await createCluster();
-    await cluster.start();
-    const env = { DATABASE_URL: cluster.url, OMP_REQUEST_TIMEOUT_MS: '500' };
-    const { client, stop, output } = await startGateway({ env });
-    const user_id = freshUser();
-    // On a busy machine anything may take longer than the deadline.
-    const { id } = await eventually(() => client.add({ user_id, content: 'kept' }));
-
-    const pids = await processesOf(cluster.url);
-    const signal = (name: NodeJS.Signals) => {
-      for (const pid of pids) process.kill(pid, name);
-    };
-    signal('SIGSTOP');
-    try {
-      const replies = [await client.ask(client.byId(id))];
-      while (replies.at(-1)?.headers.get('retry-after') !== '1') replies.push(await client.ask(client.byId(id)));
-      for (const reply of replies) expect(expectError(reply, 'provider_error').provider).toBe('postgres');
-      expectError(await client.tell('POST', '/memories', { user_id, content: 'refused' }), 'provider_error');
-      expect((await client.ask('/capabilities')).status).toBe(200);
-    } finally {
-      signal('SIGCONT');
-    }
-    await output(/postgres answers again/);
-    await until(async () => (await client.ask(client.byId(id))).status === 200);
-    const { items } = await eventually(() => client.list({ user_id }));
-    expect(new Set(items.map(({ content }) => content))).toEqual(new Set(['kept']));
     expect((await stop()).status).toBe(0);
   });
 

@@ -42,7 +42,7 @@ describe('buckets', () => {
 });
 
 describe('idempotency keys', () => {
-  const key = { caller: 'c', key: 'k' };
+  const key = { caller: 'c', kind: 'add', key: 'k' } as const;
   const use = (fingerprint: string) => ({ fingerprint, added: [] });
 
   it('[Decision 20] are remembered for 24 hours, to the millisecond', () => {
@@ -67,10 +67,11 @@ describe('idempotency keys', () => {
       ['a', 'b,c'],
       ['"a"', 'bc'],
     ] as const) {
-      const [each, its] = [{ caller, key: name }, use(`${caller}/${name}`)];
+      const [each, its] = [{ caller, kind: 'add', key: name } as const, use(`${caller}/${name}`)];
       expect(keys.find(each)).toBeUndefined();
       keys.set(each, its, []);
       expect(keys.find(each)).toBe(its);
+      expect(keys.find({ ...each, kind: 'batch' })).toBeUndefined();
     }
   });
 });

@@ -10,12 +10,13 @@ import { knownCallers } from '../support/known-callers.ts';
 import { withoutOrigin } from '../support/origin.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
 import { APP_LIMITS, clientTo, freshUser, gateOn, recordingLog } from '../support/subject.ts';
-import type { WireChanges, WireErased, WireError, WireMemory, WirePage } from '../support/wire.ts';
+import type { WireChanges, WireErased, WireError, WirePage } from '../support/wire.ts';
 import {
-  bent,
+  altered,
   COMPLETE,
   CRM,
   down,
+  exported,
   failing,
   HANDBOOK,
   leftOut,
@@ -62,7 +63,7 @@ describe('[Decision 49] a store that fails', () => {
   });
 
   it('[Decision 57] is asked for the neighbours of its own hits, and a store that has none says so', async () => {
-    const current = once(bent(() => ({ neighbours: undefined as never })));
+    const current = once(altered(() => ({ neighbours: undefined as never })));
     const { client, add, user_id } = await open([HANDBOOK, { ...CRM, current }]);
     const source = { source: { ref: 'talk' } };
     const talk = async (scope: string | null) => {
@@ -80,7 +81,7 @@ describe('[Decision 49] a store that fails', () => {
 
   it('is left out of the memories of changes if it is optional, and the log says why', async () => {
     let isDown = false;
-    const current = once(bent(({ name, get }) => ({ get: (ref, own) => (isDown ? down(name) : get(ref, own)) })));
+    const current = once(altered(({ name, get }) => ({ get: (ref, own) => (isDown ? down(name) : get(ref, own)) })));
     const { client, add, user_id, subject } = await open([{ ...CRM, required: false, current }]);
     const made = [await add('tea', 'crm'), await add('coffee')];
     const read = async () => {
@@ -98,20 +99,18 @@ describe('[Decision 49] a store that fails', () => {
   });
 
   it('has a share of the time of the request, if it is optional', async () => {
-    const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
+    const never = once(altered(() => ({ list: () => new Promise<never>(() => {}) })));
     const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
-    const late = callBy();
-    late.deadline = performance.now();
+    const late = callBy().with({ deadline: performance.now() });
     expect(await all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, late)).toEqual([]);
     expect(late.leftOut).toEqual({ 'x-partial': ['crm'] });
     expect(late.aborted).toBe(false);
   });
 
   it('a request that ends does not count as a failure of the store', async () => {
-    const never = once(bent(() => ({ list: () => new Promise<never>(() => {}) })));
+    const never = once(altered(() => ({ list: () => new Promise<never>(() => {}) })));
     const { all, user_id } = await open([{ ...CRM, required: false, current: never }]);
-    const ended = callBy();
-    ended.deadline = performance.now() + 600_000;
+    const ended = callBy().with({ deadline: performance.now() + 600_000 });
     const listing = all.list({ user_id, tags: [], within: null, limit: 9, max_bytes: 1e9 }, ended);
     ended.abort(new Error('gone'));
     await expect(listing).rejects.toThrow('gone');
@@ -220,7 +219,7 @@ describe('[Decision 49] a store that lacks a verb', () => {
   it('erase is no success while it may hold the user', async () => {
     const { client, add, user_id } = await open([
       HANDBOOK,
-      { ...CRM, current: once(bent(() => ({ erase: undefined }) as never)) },
+      { ...CRM, current: once(altered(() => ({ erase: undefined }) as never)) },
     ]);
     await add('tea', 'docs/handbook');
     await add('tea');
@@ -239,7 +238,7 @@ describe('[Decision 49] a store that lacks a verb', () => {
 
   it('[Decision 62] an erase that outlasts the request says where it is still running, and goes on', async () => {
     const gate = new EventEmitter();
-    const slow = bent(({ erase }) => ({
+    const slow = altered(({ erase }) => ({
       async erase(...own) {
         const goesOn = event(gate, 'go on');
         gate.emit('started');
@@ -264,7 +263,7 @@ describe('[Decision 49] a store that lacks a verb', () => {
 
   it('[Decision 62] the receipt of an erase has a part for each store, and is not complete without an optional one that fails', async () => {
     let isDown = false;
-    const current = once(bent(({ name, erase }) => ({ erase: (...own) => (isDown ? down(name) : erase(...own)) })));
+    const current = once(altered(({ name, erase }) => ({ erase: (...own) => (isDown ? down(name) : erase(...own)) })));
     const { client, add, user_id } = await open([HANDBOOK, { ...CRM, required: false, current }]);
     const fill = async () => {
       for (const scope of [null, 'docs/handbook', 'crm']) await add('tea', scope);
@@ -289,7 +288,7 @@ it('[Decision 53] all stores are frozen, or none', async () => {
   const frozen = async (store: Store) => ((await store.freezing?.current(call)) ? 'frozen' : 'open');
   let isDown = true;
   const current = once(
-    bent(({ name, freezing }) => ({
+    altered(({ name, freezing }) => ({
       freezing: { ...freezing, freeze: (request, own) => (isDown ? down(name) : freezing.freeze(request, own)) },
     })),
   );
@@ -353,22 +352,15 @@ describe('[Decision 49] unions', () => {
     for (const scope of [null, 'crm', 'docs/handbook']) memories.push(await add(`in ${scope}`, scope));
     await add('another', 'crm');
     const wanted = memories.map(({ id }) => id);
-    const found: string[] = [];
-    const path = `/export?${wanted.map((id) => `id=${encodeURIComponent(id)}`).join('&')}`;
-    for (let cursor = ''; ; ) {
-      const reply = await client.ask(`${path}&${new URLSearchParams({ user_id })}${cursor}`);
-      expect(reply.status, reply.text).toBe(200);
-      const page = reply.body as { memories: WireMemory[]; next_cursor: string | null };
-      found.push(...page.memories.map(({ id }) => id));
-      if (page.next_cursor === null) break;
-      cursor = `&cursor=${page.next_cursor}`;
-    }
+    const query = new URLSearchParams({ user_id });
+    for (const id of wanted) query.append('id', id);
+    const found = (await exported(client, `${query}`)).memories.map(({ id }) => id);
     expect(found.sort()).toEqual(wanted.sort());
   });
 
   it('export what has changed since a time, and name the store that cannot tell; alone it is an error', async () => {
     const timeless = once(
-      bent((store) => ({
+      altered((store) => ({
         export: async (query, call) => {
           if (query.since !== undefined) throw new OmpError('unsupported_capability', 'since: no times');
           return store.export(query, call);
@@ -377,18 +369,9 @@ describe('[Decision 49] unions', () => {
     );
     const { client, add, user_id } = await open([{ ...HANDBOOK, current: timeless }, CRM]);
     for (const scope of [null, 'docs/handbook', 'crm']) await add(`in ${scope}`, scope);
-    const found: string[] = [];
-    const without: unknown[] = [];
-    for (let cursor: string | undefined; ; ) {
-      const reply = await client.ask('/export', { user_id, since: '2020-01-01', cursor });
-      expect(reply.status, reply.text).toBe(200);
-      const page = reply.body as { memories: WireMemory[]; next_cursor: string | null };
-      found.push(...page.memories.map(({ content }) => content));
-      without.push(leftOut(reply).without[1]);
-      if (page.next_cursor === null) break;
-      cursor = page.next_cursor;
-    }
-    expect(found).toEqual(['in null', 'in crm']);
+    const { replies, memories } = await exported(client, `${new URLSearchParams({ user_id, since: '2020-01-01' })}`);
+    expect(memories.map(({ content }) => content)).toEqual(['in null', 'in crm']);
+    const without = replies.map((reply) => leftOut(reply).without[1]);
     expect(without.filter((name) => name !== null)).toEqual(['handbook']);
     const alter = (provider: Provider): Provider => ({ ...provider, export: undefined });
     const alone = await open([{ ...HANDBOOK, current: timeless }], { alter });
@@ -398,16 +381,8 @@ describe('[Decision 49] unions', () => {
   it('export everything, and import it into the same stores elsewhere', async () => {
     const from = await open();
     for (const scope of [null, 'crm', 'crm/a', 'docs/handbook']) await from.add(`in ${scope}`, scope);
-    const memories: WireMemory[] = [];
-    for (let cursor: string | undefined; ; ) {
-      const page = (await from.client.ask('/export', { user_id: from.user_id, limit: 1, cursor })).body as {
-        memories: WireMemory[];
-        next_cursor: string | null;
-      };
-      memories.push(...page.memories);
-      if (page.next_cursor === null) break;
-      cursor = page.next_cursor;
-    }
+    const query = new URLSearchParams({ user_id: from.user_id, limit: '1' });
+    const { memories } = await exported(from.client, `${query}`);
     expect(memories).toHaveLength(4);
     const to = await open();
     const load = async (all: readonly object[]) =>
@@ -491,7 +466,7 @@ describe('[Decision 49] unions', () => {
     const pages = ({ list }: Required<Store>): Partial<Store> => ({
       list: (query, own) => list({ ...query, limit: Math.min(query.limit, 100) }, own),
     });
-    const current = once(bent((store) => ({ ...pages(store), ...counting(store) })));
+    const current = once(altered((store) => ({ ...pages(store), ...counting(store) })));
     const { client, as, user_id, all } = await open([{ ...CRM, current }]);
     const scopes = Array.from({ length: 250 }, (_, i) => `crm/x/${i}`);
     for (const start of [0, 100, 200])
@@ -556,7 +531,7 @@ describe('[Decision 49] unions', () => {
   it('a change is one also where the store knows no times', async () => {
     const timeless = (one: Memory | undefined) => one && { ...one, updated_at: '1970-01-01T00:00:00.000Z' };
     const current = once(
-      bent(({ get, update }) => ({
+      altered(({ get, update }) => ({
         get: async (ref, own) => timeless(await get(ref, own)),
         update: async (request, own) => timeless(await update(request, own)),
       })),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Client, Reply } from '../support/client.ts';
 import { expectError } from '../support/expect-error.ts';
 import type { WireRollback } from '../support/wire.ts';
-import { bent, COMPLETE, CRM, failing, HANDBOOK, leftOut, once, open, PARTIAL } from './mounts-subject.ts';
+import { altered, COMPLETE, CRM, failing, HANDBOOK, leftOut, once, open, PARTIAL } from './mounts-subject.ts';
 
 const SINCE = '2001-01-01';
 
@@ -42,7 +42,7 @@ describe('[Decision 56] [Decision 49] a rollback of several stores', () => {
   });
 
   it('gives what was changed its version before back, where the store keeps versions', async () => {
-    const unversioned = once(bent(() => ({ versions: undefined }) as never));
+    const unversioned = once(altered(() => ({ versions: undefined }) as never));
     const { client, user_id, add } = await open([HANDBOOK, { ...CRM, current: unversioned }]);
     const all = await Promise.all([null, 'crm', 'docs/handbook'].map((scope) => add(`true ${scope}`, scope)));
     const since = new Date(Math.max(...all.map(({ updated_at }) => Date.parse(updated_at ?? ''))) + 1).toISOString();
@@ -59,7 +59,7 @@ describe('[Decision 56] [Decision 49] a rollback of several stores', () => {
 
   it('leaves out a store that cannot, or an optional one that fails, and says so', async () => {
     for (const [current, expected] of [
-      [once(bent(() => ({ delete: undefined }) as never)), { ...COMPLETE, without: [['crm'], 'crm'] }],
+      [once(altered(() => ({ delete: undefined }) as never)), { ...COMPLETE, without: [['crm'], 'crm'] }],
       [failing, PARTIAL],
     ] as const) {
       const { client, user_id, add } = await open([HANDBOOK, { ...CRM, required: false, current }]);

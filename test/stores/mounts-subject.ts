@@ -1,10 +1,11 @@
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { Call, OmpError, type Provider } from '#contract';
 import type { Store } from '../../src/core/with-embedder.ts';
 import type { Client, Reply } from '../support/client.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { type Mount, openMounted } from '../support/mounted.ts';
 import { freshUser, openSubject, type SubjectOptions } from '../support/subject.ts';
+import type { WireMemory } from '../support/wire.ts';
 
 export const memory =
   (scopes: 'native' | 'none' = 'native') =>
@@ -33,7 +34,7 @@ export async function open(mounts: readonly Mount[] = [HANDBOOK, CRM], options: 
 }
 
 /** The store with some methods replaced. */
-export const bent =
+export const altered =
   (change: (store: Required<Store>) => Partial<Store>) =>
   (store: Store): Store => ({ ...store, ...change(store as Required<Store>) });
 /** Made once, because another store counts as another one that was opened. */
@@ -48,7 +49,7 @@ export const down = (name: string): Promise<never> =>
   Promise.reject(new OmpError('provider_error', 'it does not answer', { provider: name, down: true }));
 /** All its methods fail. */
 export const failing = once(
-  bent(({ name, ...store }) => ({
+  altered(({ name, ...store }) => ({
     ...Object.fromEntries(
       Object.entries(store)
         .filter(([member, value]) => typeof value === 'function' && member !== 'close')
@@ -74,6 +75,21 @@ export const reads = (client: Client, user_id: string): Promise<Reply>[] => [
   client.ask('/stats', { user_id }),
   client.ask('/users', { prefix: user_id }),
 ];
+
+/** All pages of an export, each of which succeeds. */
+export async function exported(client: Client, query: string) {
+  const replies: Reply[] = [];
+  const memories: WireMemory[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const reply = await client.ask(`/export?${query}${cursor === undefined ? '' : `&cursor=${cursor}`}`);
+    expect(reply.status, reply.text).toBe(200);
+    const page = reply.body as { memories: WireMemory[]; next_cursor: string | null };
+    replies.push(reply);
+    memories.push(...page.memories);
+    cursor = page.next_cursor;
+  }
+  return { replies, memories };
+}
 
 /** The place of the users in `reads`: counts, of which no row tells where it is. */
 export const USERS = 4;

@@ -5,7 +5,7 @@ import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { callBy, memoryOf } from '../support/requests.ts';
 import { freshUser, openSubject } from '../support/subject.ts';
 import type { WireHit, WireMemory } from '../support/wire.ts';
-import { bent, blindToMounts, CRM, failing, HANDBOOK, memory, once, open, reads, USERS } from './mounts-subject.ts';
+import { altered, blindToMounts, CRM, failing, HANDBOOK, memory, once, open, reads, USERS } from './mounts-subject.ts';
 
 const call = callBy();
 
@@ -203,7 +203,7 @@ describe('[Decision 49] a batch over several stores', () => {
 
   it('a store without adds, or without keys, says so', async () => {
     const readOnly = once(
-      bent(
+      altered(
         () => ({ add: undefined, batch: undefined, idempotent: false, read_only: 'it is a table of others' }) as never,
       ),
     );

@@ -53,6 +53,21 @@ describe('a provider', () => {
   });
 });
 
+describe('Postgres', () => {
+  const sources = filesIn('providers/postgres').filter((file) => file.endsWith('.ts'));
+  const naming = (what: RegExp) => sources.filter((file) => what.test(read(file))).map((file) => file.split('/')[2]);
+
+  it('has the SQL of Citus in one folder, which statements call', () => {
+    const own = /\bcitus\.|\bcitus_|pg_dist_|run_command_on|create_distributed|get_shard_id|skip locked/;
+    expect([...new Set(naming(own))]).toEqual(['scaling']);
+  });
+
+  it('serves a mapped table without the statements of its own tables', () => {
+    expect(naming(/from '\.\.\/tables\//)).not.toContain('mapped');
+    expect(naming(/from '\.\.\/mapped\//)).not.toContain('tables');
+  });
+});
+
 /** Time limits that a busy machine reaches, what to use instead, and where one is allowed. */
 const LIMITS: readonly { what: RegExp; instead: string; allowed?: string }[] = [
   { what: /\bvi\.wait(For|Until)\(/, instead: '`eventually`', allowed: 'test/support/eventually.ts' },

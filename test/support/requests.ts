@@ -15,11 +15,8 @@ import { openProvider } from '../../src/registry.ts';
 import { RECORDED, recordingLog } from './subject.ts';
 
 /** What tests ask of a provider directly: everything a request must carry, for somebody who may see everything. */
-export const callBy = (caller: Partial<Caller> = {}, consistency?: Consistency): Call => {
-  const call = new Call('test', { id: 'test', app: 'test', ...caller });
-  call.consistency = consistency;
-  return call;
-};
+export const callBy = (caller: Partial<Caller> = {}, consistency?: Consistency): Call =>
+  new Call('test', { id: 'test', app: 'test', ...caller }, undefined, { consistency });
 export const call: Call = callBy();
 
 export const refTo = (id: string, more: Partial<Ref> = {}): Ref => ({ id, users: null, within: null, ...more });

@@ -49,11 +49,7 @@ async function open({ ratio = 1, url }: { ratio?: number; url?: string } = {}) {
 const follow = (telemetry: Telemetry, headers: Record<string, string | undefined> = {}, isProbe = false) =>
   telemetry.request('GET', headerOf(headers), isProbe);
 
-const callWith = (trace: Trace | undefined, signal?: AbortSignal): Call => {
-  const call = new Call('r1', GATEWAY, signal);
-  call.trace = trace;
-  return call;
-};
+const callWith = (trace: Trace | undefined, signal?: AbortSignal): Call => new Call('r1', GATEWAY, signal, { trace });
 
 test('[Decision 33] a request is a span, with a child span per call to a dependency', async () => {
   const { telemetry, ended } = await open();
@@ -246,6 +242,15 @@ test('an outage of the collector is logged once at its start and once at its end
     { level: 'warn', fields: { reason: 400 }, message: expect.stringContaining('OTEL_EXPORTER_OTLP_ENDPOINT') },
     { level: 'info', fields: {}, message: 'the collector accepts spans again' },
   ]);
+});
+
+test('a collector that is down is logged with the reason', async () => {
+  vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
+  vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', '1000');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { telemetry, lines } = await open({ url: 'http://127.0.0.1:1' });
+  follow(telemetry).end(HOW);
+  await eventually(() => expect(lines).toMatchObject([{ level: 'warn', fields: { reason: 'ECONNREFUSED' } }]));
 });
 
 test('dropped spans are logged once', async () => {

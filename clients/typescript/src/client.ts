@@ -36,17 +36,17 @@ import type {
   Health,
   ImportResult,
   Key,
+  KeyPage,
   KeysQuery,
-  LeftOut,
   ListQuery,
   Memory,
+  MemoryPage,
   MemoryPatch,
   MemoryVersion,
   NewExportedMemory,
   NewKey,
   NewMemory,
   NewWebhook,
-  Page,
   PersonLine,
   RetentionItem,
   RetentionPage,
@@ -58,7 +58,9 @@ import type {
   SearchResults,
   Stats,
   User,
+  UserPage,
   UsersQuery,
+  VersionPage,
   VersionsQuery,
   Webhook,
   WebhookWithSecret,
@@ -275,11 +277,7 @@ class Memories {
   }
 
   /** The versions of a memory, newest first, if `features.versions` is true: the current one is the first. Throws `NotFoundError`. */
-  versions(
-    id: string,
-    query: VersionsQuery = {},
-    options: ByIdOptions = {},
-  ): Pages<MemoryVersion, Page<MemoryVersion> & LeftOut> {
+  versions(id: string, query: VersionsQuery = {}, options: ByIdOptions = {}): Pages<MemoryVersion, VersionPage> {
     const { headers } = byId('GET', id, options);
     const path = ['memories', id, 'versions'];
     return pages(this.#send, { path, query, headers, itemsOf: (page) => page.items }, options);
@@ -304,7 +302,7 @@ class Memories {
   }
 
   /** The memories of a user, newest first. */
-  list(query: ListQuery, options?: CallOptions): Pages<Memory, Page<Memory> & LeftOut> {
+  list(query: ListQuery, options?: CallOptions): Pages<Memory, MemoryPage> {
     return pages(this.#send, { path: ['memories'], query, itemsOf: (page) => page.items }, options);
   }
 
@@ -348,7 +346,7 @@ class Users {
   }
 
   /** The users whose memories the key may read. */
-  list(query: UsersQuery = {}, options?: CallOptions): Pages<User, Page<User> & LeftOut> {
+  list(query: UsersQuery = {}, options?: CallOptions): Pages<User, UserPage> {
     return pages(this.#send, { path: ['users'], query, itemsOf: (page) => page.items }, options);
   }
 
@@ -398,7 +396,7 @@ class Keys {
   }
 
   /** Newest first. */
-  list(query: KeysQuery = {}, options?: CallOptions): Pages<Key, Page<Key>> {
+  list(query: KeysQuery = {}, options?: CallOptions): Pages<Key, KeyPage> {
     return pages(this.#send, { path: ['keys'], query, itemsOf: (page) => page.items }, options);
   }
 

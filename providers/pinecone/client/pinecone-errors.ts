@@ -96,7 +96,7 @@ const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} G
 const DAY = 86_400;
 
 /** Whole seconds of a `Retry-After`, a number or a date. Undefined: absent, malformed or longer than a day. */
-export function parseRetryAfter(value: string | null): number | undefined {
+function parseRetryAfter(value: string | null): number | undefined {
   if (value === null) return undefined;
   const seconds = HTTP_DATE.test(value)
     ? Math.max(0, Math.ceil((Date.parse(value) - Date.now()) / 1000))

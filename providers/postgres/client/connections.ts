@@ -3,23 +3,22 @@ import { LRUCache } from 'lru-cache';
 import type { Call, ProviderStats } from '#provider';
 import { isCancelled, isPreparedStatementTrouble, queueFull, tooBusy, unreachable } from '../postgres-errors.ts';
 import { createCount, createFairQueue, createHeavyLimit, rejectExpired } from './fair-queue.ts';
+import { type ConnectionOptions, openConnection, type PipelinedConnection } from './pipelined-connection.ts';
 import {
-  type ConnectionOptions,
   createTask,
   dropTask,
   endTask,
   isAbandoned,
-  openConnection,
-  type PipelinedConnection,
   type Row,
   rejectTask,
   type Statement,
   type Task,
   type TaskCounts,
   type Weight,
-} from './pipelined-connection.ts';
+} from './task.ts';
 
-export type { ConnectionOptions, Row, Statement, Weight } from './pipelined-connection.ts';
+export type { ConnectionOptions } from './pipelined-connection.ts';
+export type { Row, Statement, Weight } from './task.ts';
 
 /**
  * Runs statements on a few connections. An aborted call rejects at once with the signal's reason. Its statement is not sent,

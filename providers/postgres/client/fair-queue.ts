@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { tooBusy } from '../postgres-errors.ts';
-import { isAbandoned, rejectTask, type Task } from './pipelined-connection.ts';
+import { isAbandoned, rejectTask, type Task } from './task.ts';
 
 /** Decides whether one more statement may be in flight. */
 export interface Limit {

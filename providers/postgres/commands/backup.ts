@@ -8,7 +8,7 @@ import { pack, unpack } from '../embedded/archive.ts';
 import { examineFolder, lockFolder, onFolder, PARTS, restoreFolder, syncFolder } from '../embedded/folder.ts';
 import type { Options } from '../postgres-options.ts';
 import { prepareDatabase, startServer } from '../startup/open-database.ts';
-import { createUserVerbs } from '../tables/user-statements.ts';
+import { createErasure } from '../tables/erasure.ts';
 
 const SERVER =
   'DATABASE_URL is set: the embedded Postgres has these commands, a server has pg_dump and pg_restore (docs/operations.md, "Backup and restore")';
@@ -127,7 +127,7 @@ async function eraseUsers(
     const { names } = await prepareDatabase({ config, schema: options.schema, check, log: context.log });
     return await withStartupClient(config, async (client) => {
       const run: Run = async (_how, text, values) => (await client.query<Row>(text, [...values])).rows;
-      const { erase } = createUserVerbs(names, run, audit);
+      const { erase } = createErasure(names, run, audit);
       const removed: Holdings[] = [];
       for (const user_id of users) removed.push((await erase({ user_id }, call)) as Holdings);
       return removed;

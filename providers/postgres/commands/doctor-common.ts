@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { fromSql } from 'pgvector';
 import { backgroundCall, type Embedder, type Finding, hiddenBy, type Remedy } from '#provider';
 import { codeOf } from '../postgres-errors.ts';
-import type { Conditions } from '../tables/conditions.ts';
+import type { Conditions } from '../sql/conditions.ts';
 
 type Area = Finding['area'];
 

@@ -8,7 +8,7 @@ import { listed, type Mapping, type ResolvedMapping, resolveMapping } from '../m
 import { isUnique } from '../mapped/row-identity.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import type { Options } from '../postgres-options.ts';
-import { conditions } from '../tables/conditions.ts';
+import { conditions } from '../sql/conditions.ts';
 import {
   compareVectors,
   estimateSize,
@@ -209,13 +209,13 @@ const quoted = ({ schema, name }: Table): string => `${pg.escapeIdentifier(schem
 const MAX_INDEXED_SINGLE = 2_000;
 
 /** An index that the gateway's statements would use. */
-export interface Suggestion {
+interface Suggestion {
   /** What is missing, as a sentence without its full stop. */
   readonly missing: string;
   readonly remedy: Remedy;
 }
 
-export interface MappedTable {
+interface MappedTable {
   readonly merged: ResolvedMapping;
   readonly table: Table;
   /** The table of the vectors, if that is another one. */
@@ -231,7 +231,7 @@ export interface MappedTable {
 }
 
 /** Suggests only what is missing. It never suggests to drop or change anything of the mapped table. */
-export function suggestIndexes(mapped: MappedTable): Suggestion[] {
+function suggestIndexes(mapped: MappedTable): Suggestion[] {
   const { table, large } = mapped;
   if (table.kind === 'view' || table.kind === 'foreign') return [];
   return [

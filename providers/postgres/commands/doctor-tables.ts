@@ -1,6 +1,10 @@
 import pg from 'pg';
 import type { Embedder, Finding, Freeze, MaintenanceContext } from '#provider';
 import type { Options } from '../postgres-options.ts';
+import { isDistributed } from '../scaling/distribute.ts';
+import { checkNodes, checkReachable } from '../scaling/doctor.ts';
+import { unplaced } from '../scaling/placement.ts';
+import { conditions } from '../sql/conditions.ts';
 import {
   analyserProblem,
   embedderProblem,
@@ -12,13 +16,10 @@ import {
   WITHOUT_VECTOR,
   withoutVector,
 } from '../startup/compatibility-check.ts';
-import { isDistributed } from '../startup/distribute.ts';
 import { CHANGES, INGESTION, MIGRATIONS, missingTables, partlyRestored, tooNew } from '../startup/migrations.ts';
 import { heldSeconds } from '../tables/change-feed.ts';
-import { conditions } from '../tables/conditions.ts';
 import { freezeText, toFreeze } from '../tables/freezing.ts';
 import { type Names, toNames, withVectorsIn } from '../tables/names.ts';
-import { checkNodes, checkReachable } from './doctor-citus.ts';
 import {
   compareVectors,
   estimateSize,
@@ -61,7 +62,10 @@ export async function checkTables(
   const lost = distributed ? await checkReachable(read) : [];
   // Everything below asks all nodes.
   if (lost.length > 0) return [...findings, ...lost];
-  const names = { ...withVectorsIn(store?.column ?? 'embedding', initial), distributed };
+  const names = {
+    ...withVectorsIn(store?.column ?? 'embedding', initial),
+    placement: unplaced(initial.memories, distributed),
+  };
   const freeze = toFreeze((await read<{ state: string }>(freezeText(names)))[0]);
   if (freeze) findings.push(warning('freeze', frozenSince(freeze)));
   if (store) findings.push(...(await checkStore(read, names, { store, version, embedder })));

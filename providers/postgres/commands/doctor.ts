@@ -11,6 +11,7 @@ import { runningEngine, startEngine } from '../embedded/engine.ts';
 import { databaseIn, examineFolder, type FolderLock, lockIfAny, onFolder } from '../embedded/folder.ts';
 import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR, unsafeVersion } from '../pgvector.ts';
 import type { Options } from '../postgres-options.ts';
+import { checkReplica } from '../scaling/doctor.ts';
 import { checkFailed, ok, problem, type Read, readOnly, warning } from './doctor-common.ts';
 import { checkMappedTable } from './doctor-mapped.ts';
 import { checkTables } from './doctor-tables.ts';
@@ -47,25 +48,9 @@ async function diagnoseServer(
   if ('failure' in connected) return [connected.failure];
   try {
     const findings = await checkDatabase(connected.client, options, context);
-    return options.read_url === undefined ? findings : [...findings, await checkReplica(options.read_url, options)];
-  } finally {
-    await connected.client.end();
-  }
-}
-
-/** Whether the read replica answers and follows. Without it the primary serves everything. */
-async function checkReplica(read_url: string, { connect_timeout_ms }: Options): Promise<Finding> {
-  const connected = await connect({ connectionString: read_url }, connect_timeout_ms);
-  if ('failure' in connected) return warning('connection', `read replica: ${connected.failure.message}`);
-  try {
-    const { rows } = await connected.client.query<{ standby: boolean; seconds: number | null }>(
-      `select pg_is_in_recovery() as standby,
-         round(date_part('epoch', now() - pg_last_xact_replay_timestamp())) as seconds`,
-    );
-    const { standby = false, seconds = null } = rows[0] ?? {};
-    if (!standby)
-      return warning('connection', 'OMP_POSTGRES_READ_URL leads to a server that is no replica, so it is not used');
-    return ok('connection', `the read replica answers; its last transaction is ${seconds ?? '?'} seconds old`);
+    return options.read_url === undefined
+      ? findings
+      : [...findings, await checkReplica(options.read_url, options.connect_timeout_ms)];
   } finally {
     await connected.client.end();
   }

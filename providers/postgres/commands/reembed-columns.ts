@@ -2,6 +2,8 @@ import type pg from 'pg';
 import { toSql } from 'pgvector';
 import type { EmbedderIdentity } from '#provider';
 import { codeOf } from '../postgres-errors.ts';
+import { type Buckets, SEQUENTIALLY } from '../scaling/placement.ts';
+import { conditions } from '../sql/conditions.ts';
 import {
   isSame,
   labelOf,
@@ -10,21 +12,13 @@ import {
   setVectorStorage,
   vectorIndexes,
 } from '../startup/compatibility-check.ts';
-import { conditions, inShards } from '../tables/conditions.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
-import type { Shard } from '../tables/shards.ts';
 import { type Interruptible, retry } from './reembed-retry.ts';
 
 /** Deadline of a lock, in milliseconds: the statements of gateways queue behind the request for it. */
 const LOCK_MS = 2_000;
 const LOCK_PAUSE_MS = 1_000;
 const LOCK_ATTEMPTS = 60;
-
-/**
- * On Citus the shards change one after the other, so that functions may change too, and each may have a trigger, which reads
- * and writes its own row only. Elsewhere these mean nothing.
- */
-const FOR_CITUS = `set local citus.multi_shard_modify_mode = 'sequential'; set local citus.enable_unsafe_triggers = on`;
 
 export interface ReembedSession extends Interruptible {
   readonly client: pg.Client;
@@ -41,7 +35,7 @@ export const withLocks = <Result>(
   retry(
     async () => {
       try {
-        await client.query(`begin; set local lock_timeout = ${LOCK_MS}; ${FOR_CITUS}`);
+        await client.query(`begin; set local lock_timeout = ${LOCK_MS}; ${SEQUENTIALLY}`);
         const result = await work();
         await client.query(result === undefined ? 'rollback' : 'commit');
         return result;
@@ -181,11 +175,11 @@ export interface Row {
 export async function readMissing(
   client: pg.Client,
   names: Names,
-  { shard, after, limit }: { readonly shard: Shard; readonly after: string; readonly limit: number },
+  { shard, after, limit }: { readonly shard: Buckets; readonly after: string; readonly limit: number },
 ): Promise<Row[]> {
-  const { bind, values } = conditions(shard);
+  const { bind, values, inShard } = conditions(shard);
   const { rows } = await client.query<Row>(
-    `select id, content from ${names.memories} where ${inShards(names)} and ${names.embedding} is null and id > ${bind(after)}
+    `select id, content from ${names.memories} where ${inShard()} and ${names.embedding} is null and id > ${bind(after)}
      order by id limit ${bind(limit)}`,
     values,
   );
@@ -196,11 +190,11 @@ export async function readMissing(
 export async function writeVectors(
   client: pg.Client,
   names: Names,
-  shard: Shard,
+  shard: Buckets,
   embedded: readonly { readonly row: Row; readonly vector: Float32Array }[],
 ): Promise<number> {
   const { memories, embedding, halfvec } = names;
-  const { bind, values } = conditions(shard);
+  const { bind, values, inShard } = conditions(shard);
   const ids = bind(embedded.map(({ row }) => row.id));
   const contents = bind(embedded.map(({ row }) => row.content));
   // The decimal form is exact.
@@ -208,7 +202,7 @@ export async function writeVectors(
   const written = await client.query(
     `update ${memories} m set ${embedding} = v.vector
      from unnest(${ids}::text[], ${contents}::text[], ${vectors}::${halfvec}[]) as v (id, content, vector)
-     where ${inShards(names, '$1', 'm.')} and m.id = v.id and m.content = v.content and m.${embedding} is null`,
+     where ${inShard('m.')} and m.id = v.id and m.content = v.content and m.${embedding} is null`,
     values,
   );
   return written.rowCount ?? 0;
@@ -216,7 +210,7 @@ export async function writeVectors(
 
 export interface Switch {
   readonly names: Names;
-  readonly shards: readonly Shard[];
+  readonly shards: readonly Buckets[];
   readonly column: string;
   /** Embeds the last memories while writers wait; undefined if that fails. */
   readonly embed: (texts: readonly string[]) => Promise<Float32Array[] | undefined>;

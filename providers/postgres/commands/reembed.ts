@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Embedder, Log, MaintenanceContext, ReembedOutcome, ReembedRequest, ReembedState } from '#provider';
 import type { Options } from '../postgres-options.ts';
+import type { Buckets } from '../scaling/placement.ts';
+import { allShards } from '../scaling/shards.ts';
 import { labelOf, lockStore, warnOfLength, withoutVector } from '../startup/compatibility-check.ts';
 import { type PrepareOptions, prepareDatabase, type Server, startServer } from '../startup/open-database.ts';
 import { addUsage } from '../tables/embedding-usage.ts';
 import { clearText } from '../tables/ingestion-queue.ts';
 import { type Names, withVectorsIn } from '../tables/names.ts';
-import { allShards, type Shard } from '../tables/shards.ts';
 import {
   begin,
   createIndexes,
@@ -233,7 +234,7 @@ async function fill(
   session: ReembedSession,
   names: Names,
   work: {
-    readonly shard: Shard;
+    readonly shard: Buckets;
     readonly batch_size: number;
     readonly embed: EmbedTexts;
     written(memories: number): Promise<void>;

@@ -1,7 +1,7 @@
 import pg, { type ClientBase } from 'pg';
 import type { EmbedderIdentity } from '#provider';
 import { unsafeVersion } from '../pgvector.ts';
-import { type Conditions, conditions } from '../tables/conditions.ts';
+import { type Conditions, conditions } from '../sql/conditions.ts';
 import {
   type Column,
   grantOf,

@@ -1,5 +1,5 @@
 import pg, { type ClientBase } from 'pg';
-import { toTextArray } from '../values.ts';
+import { toTextArray } from '../sql/values.ts';
 import { type Column, noColumn, type Table } from './catalogue.ts';
 import { type ColumnReference, type FieldName, FORMS, type Form, settingOf } from './field-mapping.ts';
 import type { Field, Layout, Mark, Write } from './layout.ts';

@@ -1,4 +1,4 @@
-import type { Conditions } from '../tables/conditions.ts';
+import type { Conditions } from '../sql/conditions.ts';
 import type { FieldName } from './field-mapping.ts';
 
 /**

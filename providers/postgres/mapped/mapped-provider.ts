@@ -3,7 +3,7 @@ import { type Database, openConnections, statement } from '../client/connections
 import { withStartupClient } from '../client/startup-client.ts';
 import { PROVIDER } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
-import { vectorIn } from '../values.ts';
+import { vectorIn } from '../sql/values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
 import { createMappedStatements, type RunMapped, requireTags } from './mapped-statements.ts';
@@ -101,7 +101,7 @@ function verbs(parts: VerbParts): Provider {
       consistency_tokens: false,
       etags: layout.writable && layout.versioned,
       mapped: true,
-      whole_export: layout.uniqueId,
+      complete_export: layout.uniqueId,
       explain: true,
     },
     get,

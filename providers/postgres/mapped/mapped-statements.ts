@@ -13,9 +13,8 @@ import {
 } from '#provider';
 import { type Query, queriesOf, type Row, rememberStatements, type Weight } from '../client/connections.ts';
 import { PROVIDER } from '../postgres-errors.ts';
-import { type Conditions, conditions, isWithin, toLikePattern, whereWithin } from '../tables/conditions.ts';
-import { firstWithin } from '../tables/memory-rows.ts';
-import { toTextArray } from '../values.ts';
+import { type Conditions, conditions, firstWithin, isWithin, toLikePattern, whereWithin } from '../sql/conditions.ts';
+import { toTextArray } from '../sql/values.ts';
 import type { Layout } from './layout.ts';
 import { type Reading, scopeOf } from './row-reading.ts';
 import { type Changes, type NewRow, newRow, rowChanges } from './write-sql.ts';

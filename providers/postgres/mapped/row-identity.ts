@@ -1,6 +1,6 @@
 import pg, { type ClientBase } from 'pg';
-import type { Conditions } from '../tables/conditions.ts';
-import { toTextArray } from '../values.ts';
+import type { Conditions } from '../sql/conditions.ts';
+import { toTextArray } from '../sql/values.ts';
 import { type Column, hasContainment, hasIndexOn, hasUnique, noColumn, readTable, type Table } from './catalogue.ts';
 import type { ColumnReference, StoredReference } from './field-mapping.ts';
 import type { Id, Owner } from './layout.ts';

@@ -1,6 +1,6 @@
 import { type Extensions, MAX_DEPTH, type Memory, type Source } from '#provider';
 import type { Row } from '../client/connections.ts';
-import { toIso } from '../values.ts';
+import { toIso } from '../sql/values.ts';
 import type { FieldName } from './field-mapping.ts';
 import type { Layout } from './layout.ts';
 

@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache';
 import type { Call, SearchHit, SearchQuery } from '#provider';
 import { countWithin, toUnit } from '#provider';
 import type { Query, Row } from '../client/connections.ts';
-import type { Conditions } from '../tables/conditions.ts';
-import { firstWithin } from '../tables/memory-rows.ts';
+import type { Conditions } from '../sql/conditions.ts';
+import { firstWithin } from '../sql/conditions.ts';
 import type { Layout } from './layout.ts';
 import {
   doubledBytes,

@@ -2,7 +2,7 @@ import { endianness } from 'node:os';
 import pg from 'pg';
 import type { EmbedderIdentity } from '#provider';
 import { ITERATIVE_PGVECTOR, isOlder } from '../pgvector.ts';
-import { toHalfvec } from '../values.ts';
+import { toHalfvec } from '../sql/values.ts';
 import { type Column, type Index, noColumn, type Table, type VectorExtension } from './catalogue.ts';
 import type { VectorColumn } from './layout.ts';
 import type { ResolvedMapping } from './mapping.ts';

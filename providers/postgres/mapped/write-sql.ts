@@ -1,6 +1,6 @@
 import type { MemoryPatch, NewMemory } from '#provider';
-import type { Conditions } from '../tables/conditions.ts';
-import { toTextArray } from '../values.ts';
+import type { Conditions } from '../sql/conditions.ts';
+import { toTextArray } from '../sql/values.ts';
 import { FIELDS, type FieldName, FORMS } from './field-mapping.ts';
 import type { Layout, Write } from './layout.ts';
 import type { Reading } from './row-reading.ts';

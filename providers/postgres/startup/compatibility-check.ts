@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { EmbedderIdentity, Log } from '#provider';
 import { ANALYSER_VERSION } from '#provider';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
-import { sameBucket } from '../tables/conditions.ts';
+import { unplaced } from '../scaling/placement.ts';
 import { type Names, withBuckets, withVectorsIn } from '../tables/names.ts';
 
 /** The row of the `store` table: which analyser and embedder made the stored data. */
@@ -61,7 +61,7 @@ export async function namesInUse(client: pg.Client, names: Names, distributed: b
     `select embedding_column, bucket_secret from ${names.store}`,
   );
   const [store] = rows;
-  if (!store) return { ...names, distributed };
+  if (!store) return { ...names, placement: unplaced(names.memories, distributed) };
   return withBuckets(withVectorsIn(store.embedding_column, names), store.bucket_secret, distributed);
 }
 
@@ -108,7 +108,7 @@ export function embedderProblem({ made_by, next }: Store, embedder: EmbedderIden
 /** Selects a row if there are memories that have no vector and are not in the ingestion queue. */
 export const withoutVector = (names: Names): string =>
   `select 1 from ${names.memories} m where ${names.embedding} is null
-     and not exists (select from ${names.ingestion} q where memory_id = id and ${sameBucket(names, 'm', 'q')}) limit 1`;
+     and not exists (select from ${names.ingestion} q where memory_id = id and ${names.placement.sameBucket('m', 'q')}) limit 1`;
 
 export const WITHOUT_VECTOR =
   'some stored memories have no vector, because they were added with OMP_SEARCH_MODE=keyword; run "omp-gateway reembed", or keep that mode';
@@ -158,7 +158,7 @@ export async function setVectorStorage(client: pg.Client, names: Names, dimensio
   const inline = dimensions <= MAX_INLINE_DIMENSIONS && dimensions + other <= MAX_INLINE_TOGETHER;
   const target = Math.min(PAGE_BYTES, TEXT_BYTES + 2 * ((inline ? dimensions : 0) + other));
   const storage = `alter column ${names.embedding} set storage ${inline ? 'plain' : 'external'}`;
-  if (!names.distributed) await client.query(`alter table ${names.memories} ${storage}`);
+  if (!names.placement.distributed) await client.query(`alter table ${names.memories} ${storage}`);
   await client.query(`alter table ${names.memories} set (toast_tuple_target = ${target})`);
 }
 

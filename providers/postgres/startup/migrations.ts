@@ -167,8 +167,8 @@ create index memories_valid_to on ${names.memories} (valid_to) where valid_to is
 `;
 
 const buckets = (names: Names): string => `
--- The bucket of the row's user (tables/names.ts). Only Citus needs it, so rows that are there already hold 0, and
--- adding the columns takes no time. Moving the tables to Citus computes all of them (distribute.ts).
+-- The bucket of the row's user (scaling/placement.ts). Only Citus needs it, so rows that are there already hold 0, and
+-- adding the columns takes no time. Moving the tables to Citus computes all of them (scaling/distribute.ts).
 ${[names.memories, names.largeUsers, names.auditLog, names.onceKeys, names.ingestion]
   .map((table) => `alter table ${table} add column bucket smallint not null default 0;`)
   .join('\n')}
@@ -226,10 +226,7 @@ create table ${names.webhooks} (
 );
 `;
 
-const versions = ({ memories, versions, distributed }: Names): string => {
-  const memory = distributed ? 'id, bucket' : 'id';
-  const distribution = `select create_distributed_table(${pg.escapeLiteral(versions)}, 'bucket', colocate_with => ${pg.escapeLiteral(memories)});`;
-  return `
+const versions = ({ memories, versions, placement }: Names): string => `
 -- Counts up with every change of the memory.
 alter table ${memories} add column version integer not null default 1;
 
@@ -251,17 +248,16 @@ create table ${versions} (
   extensions   jsonb not null,
   replaced_at  timestamptz(3) not null,
   bucket       smallint not null default 0,
-  primary key (id, version${distributed ? ', bucket' : ''})
+  primary key (${placement.key('id, version')})
 );
 
 -- Retention: what was replaced first.
 create index memory_versions_replaced on ${versions} (replaced_at);
 
-${distributed ? distribution : ''}
+${placement.distribute(versions)}
 
-alter table ${versions} add foreign key (${memory}) references ${memories} (${memory}) on delete cascade;
+alter table ${versions} add foreign key (${placement.key('id')}) references ${memories} (${placement.key('id')}) on delete cascade;
 `;
-};
 
 const origins = (names: Names): string => `
 -- Whether what the key writes is marked.
@@ -299,7 +295,7 @@ create table ${names.embeddingUsage} (
 );
 `;
 
-const userUsage = ({ memories, userUsage, distributed }: Names): string => `
+const userUsage = ({ userUsage, placement }: Names): string => `
 -- What users have, for their limits (tables/user-usage.ts): what was counted, and what was added since.
 create table ${userUsage} (
   bucket        smallint not null default 0,
@@ -313,10 +309,10 @@ create table ${userUsage} (
   counted_at    timestamptz,
   -- Counts up with every count.
   mark          bigint not null default 0,
-  primary key (user_id${distributed ? ', bucket' : ''})
+  primary key (${placement.key('user_id')})
 );
 
-${distributed ? `select create_distributed_table(${pg.escapeLiteral(userUsage)}, 'bucket', colocate_with => ${pg.escapeLiteral(memories)});` : ''}
+${placement.distribute(userUsage)}
 `;
 
 const erasure = (names: Names): string => `

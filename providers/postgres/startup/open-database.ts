@@ -6,11 +6,12 @@ import { type Engine, runningEngine, startEngine } from '../embedded/engine.ts';
 import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, unsafeVersion } from '../pgvector.ts';
 import { codeOf } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
+import { distribute, isDistributed, stampChanges } from '../scaling/distribute.ts';
+import { unplaced } from '../scaling/placement.ts';
 import { createKeyStore, withKeyMarker } from '../tables/api-keys.ts';
 import { type Names, toNames } from '../tables/names.ts';
 import { createWebhookStore } from '../tables/webhooks.ts';
 import { namesInUse } from './compatibility-check.ts';
-import { distribute, isDistributed, stampChanges } from './distribute.ts';
 import { migrate } from './migrations.ts';
 
 /** A server, or the engine of the data folder. */
@@ -160,14 +161,14 @@ async function prepare(
   const initial = toNames(schema, extension.schema);
   const query = async (text: string, values: readonly unknown[] = []) => (await client.query(text, [...values])).rows;
   const before = await isDistributed(query, initial);
-  await migrate(client, schema, { ...initial, distributed: before });
+  await migrate(client, schema, { ...initial, placement: unplaced(initial.memories, before) });
   const found = await namesInUse(client, initial, before);
   await check(client, found);
-  const toDo = distributed === 'citus' && !found.distributed;
+  const toDo = distributed === 'citus' && !found.placement.distributed;
   // After the check, which may set how the vectors are stored: of distributed tables Citus does not change that.
   if (toDo) await distribute(client, found, log);
-  const names = await namesInUse(client, initial, toDo || found.distributed);
-  if (names.distributed) await stampChanges(client, names);
+  const names = await namesInUse(client, initial, toDo || before);
+  if (names.placement.distributed) await stampChanges(client, names);
   await client.query(dryRun ? 'rollback' : 'commit');
   const { version } = extension;
   const unsafe = unsafeVersion(version);

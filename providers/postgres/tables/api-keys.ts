@@ -1,7 +1,7 @@
 import { invalidRequest, type KeyContext, type KeyStore, type StoredKey } from '#provider';
 import { type Database, type Row, statement } from '../client/connections.ts';
 import { hadKeys, rememberKeys } from '../embedded/folder.ts';
-import { toIso } from '../values.ts';
+import { toIso } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 const TIMES = ['created_at', 'expires_at', 'revoked_at', 'last_used_at'] as const;

@@ -9,8 +9,8 @@ import {
   type Provider,
 } from '#provider';
 import type { Row, Run } from '../client/connections.ts';
-import { toIso, toTextArray } from '../values.ts';
-import { conditions, inShards, part, toLikePattern, whereWithin } from './conditions.ts';
+import { conditionOf, conditions, toLikePattern, whereWithin } from '../sql/conditions.ts';
+import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /*
@@ -60,22 +60,12 @@ const here = ({ auditLog }: Names, embedded: boolean): string => `
     pg_snapshot_xmin(pg_current_snapshot())::text as horizon
   from pg_control_system(), pg_database where datname = current_database()`;
 
-/** SQL with the columns `node` and those of `each`, a statement that every node answers. */
-const onNodes = ({ distributed }: Names, each: string): string => {
-  if (!distributed) return `select 0 as node, here.* from (${each}) as here`;
-  const numbered = `select (select groupid from pg_dist_local_group) as node, here.* from (${each}) as here`;
-  const asJson = pg.escapeLiteral(`select to_json(one)::text from (${numbered}) as one`);
-  // A node that cannot be reached has an error as its result, which is no JSON: the statement fails.
-  return `select r.* from run_command_on_all_nodes(${asJson}), json_to_record(result::json) as r (node int, origin text, horizon text)`;
-};
-
 /** SQL of the seconds for which an open transaction has held the horizon of a node; 0: none does. Of other roles it needs the right to see them. */
-export const heldSeconds = ({ distributed }: Pick<Names, 'distributed'>): string => {
+export const heldSeconds = ({ placement }: Names): string => {
   const oldest = `select least((select min(xact_start) from pg_stat_activity where backend_xid is not null),
     (select min(prepared) from pg_prepared_xacts)) as begun`;
-  const all = `select nullif(result, '')::timestamptz as begun from run_command_on_all_nodes(${pg.escapeLiteral(oldest)}) where success`;
   return `select coalesce(max(extract(epoch from clock_timestamp() - begun)), 0)::float8 as seconds
-    from (${distributed ? all : oldest}) as oldest`;
+    from (${placement.timesOnNodes(oldest, 'begun')}) as oldest`;
 };
 
 /** Actions that change memories. Gateways of older versions mark the entries of all actions as changes. */
@@ -87,7 +77,7 @@ export function createChangeFeed(
   embedded: boolean,
 ): Required<Pick<Provider, 'changes' | 'changesHeld'>> {
   const { auditLog, store, logStarts } = names;
-  const heads = onNodes(names, here(names, embedded));
+  const heads = names.placement.onNodes(here(names, embedded), 'origin text, horizon text');
 
   const readHeads = async (call: Call): Promise<{ nodes: Map<number, Head>; base: string }> => {
     const rows = await run(
@@ -134,7 +124,7 @@ export function createChangeFeed(
       if (after === 'now') return { changes: [], next: write(end), more: false };
       const start = all.map((head, node) => (known ? positionIn(head, known[node]) : beginningOf(head)));
       const removed = places.length - count;
-      if (removed > 0 && !names.distributed) throw malformed();
+      if (removed > 0 && !names.placement.distributed) throw malformed();
       if (removed > MAX_REMOVED) throw beginAnew('too many nodes were removed since this cursor');
       const parts = await Promise.all(
         start.map((from, node) => {
@@ -173,14 +163,14 @@ async function readPart(
   { names, run, node, from, horizon, base, users, within, scope, limit, left_scopes }: PartQuery,
   call: Call,
 ): Promise<NodeChanges> {
-  const where = conditions(names.distributed && users ? users.map(names.bucketOf) : undefined);
+  const where = conditions(users ? names.placement.shardsOf(users) : undefined);
   const { bind } = where;
-  if (users) where.and(inShards(names));
+  where.and(where.inShard());
   where.and(`node = ${bind(node)} and seq > ${bind(base)}::bigint`);
   where.and(
     `xid >= ${bind(`${from.xid}`)}::xid8 and (xid, seq) > (${bind(`${from.xid}`)}::xid8, ${bind(`${from.seq}`)}::bigint) and xid < ${bind(`${horizon}`)}::xid8`,
   );
-  const scoped = part(where, (inner) => {
+  const scoped = conditionOf(where, (inner) => {
     whereWithin(inner, { within });
     if (scope !== undefined) inner.and(`scope like ${bind(toLikePattern(scope))}`);
   });

@@ -1,66 +1,7 @@
-import {
-  hasWildcard,
-  type ListQuery,
-  literalPrefix,
-  ORIGIN,
-  type Ref,
-  type SearchQuery,
-  type Times,
-  UNTRUSTED,
-  type Visible,
-} from '#provider';
-import { toTextArray } from '../values.ts';
-import { type Names, NO_BUCKET } from './names.ts';
-
-/** Builds a WHERE clause: SQL with `$n` parameters, and their values. Values never enter the text. */
-export interface Conditions {
-  readonly values: unknown[];
-  /** Adds a value and returns its parameter. */
-  bind(value: unknown): string;
-  and(condition: string): void;
-  toString(): string;
-}
-
-/** `shard`: the bucket or buckets that the statement names, as its first parameter; see `inShard`. */
-export function conditions(shard?: number | readonly number[]): Conditions {
-  const values: unknown[] = shard === undefined ? [] : [typeof shard === 'number' ? shard : `{${shard}}`];
-  const parts: string[] = [];
-  return {
-    values,
-    bind: (value) => `$${values.push(value)}`,
-    and: (condition) => void (condition !== 'true' && parts.push(condition)),
-    toString: () => parts.join(' and ') || 'true',
-  };
-}
-
-/** The bucket that a statement about this user's rows names; undefined: none, on a single server. */
-export const shardOf = (names: Names, user_id: string): number | undefined =>
-  names.distributed ? names.bucketOf(user_id) : undefined;
-
-/** The bucket in rows of this user that are not made from a memory: 0 on a single server. */
-export const storedBucket = (names: Names, user_id: string): number => shardOf(names, user_id) ?? NO_BUCKET;
-
-/** SQL that limits a table to the bucket of the statement, its first parameter. `alias`: with its dot. */
-export const inShard = ({ distributed }: Names, alias = ''): string =>
-  distributed ? `${alias}bucket = $1::int2` : 'true';
-
-/** The same for a statement with several buckets, in the parameter `place`. */
-export const inShards = ({ distributed }: Names, place = '$1', alias = ''): string =>
-  distributed ? `${alias}bucket = any(${place}::int2[])` : 'true';
-
-/** SQL that lets a statement about all shards join two tables shard by shard. */
-export const sameBucket = ({ distributed }: Names, one: string, other: string): string =>
-  distributed ? `${one}.bucket = ${other}.bucket` : 'true';
-
-/** Locks rows for one of several gateways. Citus locks the rows of one bucket only, so there they are checked again when they change. */
-export const skipLocked = ({ distributed }: Names): string => (distributed ? '' : 'for update skip locked');
-
-/** Conditions as a separate SQL text. */
-export function part(where: Conditions, write: (inner: Conditions) => void): string {
-  const inner: string[] = [];
-  write({ ...where, and: (condition) => void inner.push(condition) });
-  return inner.length > 0 ? inner.join(' and ') : 'true';
-}
+import { hasWildcard, type ListQuery, literalPrefix, ORIGIN, type SearchQuery, type Times, UNTRUSTED } from '#provider';
+import type { Located } from '../scaling/placement.ts';
+import { type Conditions, conditionOf, conditions, toLikePattern, whereWithin } from '../sql/conditions.ts';
+import { toTextArray } from '../sql/values.ts';
 
 /** The user in a form that keeps the planner from using the index on user and time. */
 export const UNINDEXED_USER = `user_id || ''`;
@@ -117,34 +58,22 @@ export function whereScopeGlob(where: Conditions, { user_id, scope }: ListQuery)
   where.and(`scope like ${where.bind(toLikePattern(scope))}`);
 }
 
-/** What the query may see. `scope`: SQL of the scope. */
-export function whereWithin(where: Conditions, { within, outside }: Visible, scope = 'scope'): void {
-  if (within !== null) where.and(isWithin(where, within, scope));
-  if (outside) {
-    const hidden = outside.flatMap((top) => [toLikePattern(top), `${toLikePattern(top)}/%`]);
-    where.and(`(${scope} is null or not ${scope} like any(${where.bind(toTextArray(hidden))}::text[]))`);
-  }
-}
-
-/** A memory in its bucket. Undefined: on a single server. */
-export type Located = Ref & { readonly bucket?: number | undefined };
-
 /** The condition that a row is the record of a reference. */
-export function whereOne(names: Names, ref: Located): Conditions {
+export function whereOne(ref: Located): Conditions {
   const { id, users } = ref;
-  const where = conditions(ref.bucket);
-  where.and(inShard(names));
+  const where = conditions(ref.shard);
+  where.and(where.inShard());
   where.and(`id = ${where.bind(id)}`);
   if (users !== null) where.and(`user_id = any(${where.bind(toTextArray(users))}::text[])`);
   whereWithin(where, ref);
   return where;
 }
 
-/** SQL that tells whether a scope matches one of the globs. */
-export function isWithin(where: Conditions, globs: readonly string[], scope = 'scope'): string {
-  const patterns = globs.filter((glob) => glob !== '').map(toLikePattern);
-  const matches = `${scope} like any(${where.bind(toTextArray(patterns))}::text[])`;
-  return patterns.length < globs.length ? `(${scope} is null or ${matches})` : matches;
+/** The same for a change, which checks the version. */
+export function whereVersion(ref: Located): Conditions {
+  const where = whereOne(ref);
+  if (ref.versions) where.and(`updated_at = any(${where.bind(toTextArray(ref.versions))}::timestamptz[])`);
+  return where;
 }
 
 /** More ranges would make more and more statement texts and exclude less and less. */
@@ -163,7 +92,7 @@ export function whereWithinRanges(where: Conditions, { user_id, within }: Search
 
 /** All memories of a user within the ranges of `whereWithinRanges`. `user`: the user's parameter. */
 export function whereUser(where: Conditions, query: SearchQuery, user: string): void {
-  const ranges = part(where, (inner) => whereWithinRanges(inner, query));
+  const ranges = conditionOf(where, (inner) => whereWithinRanges(inner, query));
   // Otherwise the planner might combine two indexes, and read all of the user in one of them.
   where.and(ranges === 'true' ? `user_id = ${user}` : `${UNINDEXED_USER} = ${user} and ${ranges}`);
 }
@@ -177,10 +106,6 @@ function startsWith(where: Conditions, prefix: string): string {
 /** Lets the planner use the index on user and scope. */
 const sameUserHash = (where: Conditions, userId: string): string =>
   `hashtextextended(user_id, 0) = hashtextextended(${where.bind(userId)}, 0)`;
-
-/** A glob as a pattern for `like`. */
-export const toLikePattern = (glob: string): string =>
-  glob.replace(/[\\%_*?]/g, (character) => (character === '*' ? '%' : character === '?' ? '_' : `\\${character}`));
 
 const LAST_CODE_POINT = 0x10ffff;
 

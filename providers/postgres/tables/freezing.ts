@@ -24,8 +24,8 @@ export const toFreeze = (row: { readonly state?: unknown } | undefined): Freeze 
  * It does not reject what changes no field of a memory: vectors of the ingestion queue or of a re-embed, and the flag `large`.
  */
 export function createFreezing(names: Names, run: Run): Freezing {
-  const { memories, schema, distributed } = names;
-  const begin = `set local lock_timeout = ${LOCK_MS}; ${distributed ? 'set local citus.enable_unsafe_triggers = on;' : ''}`;
+  const { memories, schema, placement } = names;
+  const begin = `set local lock_timeout = ${LOCK_MS}; ${placement.triggers}`;
   // Before the transaction has an id, so that those of all changes that it waits for are lower.
   const lock = `lock table ${memories} in share row exclusive mode;`;
   const current = async (call: Call) => toFreeze((await run('small', freezeText(names), [], call))[0]);

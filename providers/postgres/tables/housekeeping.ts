@@ -1,10 +1,11 @@
 import { type AuditOptions, backgroundCall, type Log, type VersionOptions } from '#provider';
 import type { Run } from '../client/connections.ts';
+import { shardsWith } from '../scaling/shards.ts';
+import { conditions } from '../sql/conditions.ts';
+import { part, withParts } from '../sql/parts.ts';
 import { insertChangeEntry } from './audit-log.ts';
-import { conditions, inShards, skipLocked } from './conditions.ts';
 import { keyPeriod } from './idempotency.ts';
 import type { Names } from './names.ts';
-import { shardsWith } from './shards.ts';
 
 export interface HousekeepingOptions {
   readonly run: Run;
@@ -52,10 +53,10 @@ export function startHousekeeping({
     shardsWith(names, { table, where, values }, (text, values) => run('heavy', text, values, call));
   const deleteExpired = async (table: string, column: string, compared: '<=' | '>', time: string) => {
     for (const shard of await shards(table, `${column} ${compared} $1`, [time])) {
-      const { bind, values } = conditions(shard);
-      const text = `delete from ${table} where ${inShards(names)} and ctid = any(array(
-          select ctid from ${table} where ${inShards(names)} and ${column} ${compared} ${bind(time)}
-          order by ${column} limit ${BATCH} ${skipLocked(names)})) returning 1`;
+      const { bind, values, inShard } = conditions(shard);
+      const text = `delete from ${table} where ${inShard()} and ctid = any(array(
+          select ctid from ${table} where ${inShard()} and ${column} ${compared} ${bind(time)}
+          order by ${column} limit ${BATCH} ${names.placement.skipLocked})) returning 1`;
       while (!stop.signal.aborted && (await run('heavy', text, values, call)).length > 0);
     }
   };
@@ -63,14 +64,20 @@ export function startHousekeeping({
   const purge = async (time: string) => {
     for (const shard of await shards(names.memories, 'valid_to <= $1', [time])) {
       for (let deleted = 1; deleted > 0 && !stop.signal.aborted; ) {
-        const { bind, values } = conditions(shard);
-        const changed = `delete from ${names.memories} where ${inShards(names)} and ctid = any(array(
-            select ctid from ${names.memories} where ${inShards(names)} and valid_to <= ${bind(time)}
-            order by valid_to limit ${BATCH} ${skipLocked(names)}))
+        const { bind, values, inShard } = conditions(shard);
+        const changed = part(
+          'changed',
+          'bucket',
+          'id',
+          'user_id',
+          'scope',
+        )`delete from ${names.memories} where ${inShard()} and ctid = any(array(
+            select ctid from ${names.memories} where ${inShard()} and valid_to <= ${bind(time)}
+            order by valid_to limit ${BATCH} ${names.placement.skipLocked}))
           returning bucket, id, user_id, scope`;
-        const entry = audit ? `, entry as (${insertChangeEntry(names, bind, { action: 'delete' }, call)})` : '';
-        deleted = (await run('heavy', `with changed as (${changed})${entry} select 1 from changed`, values, call))
-          .length;
+        const entry = audit && part('entry')`${insertChangeEntry(names, bind, { changed, action: 'delete' }, call)}`;
+        const text = `${withParts([changed, entry])} select 1 from ${changed}`;
+        deleted = (await run('heavy', text, values, call)).length;
       }
     }
   };

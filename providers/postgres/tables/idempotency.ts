@@ -12,9 +12,9 @@ import {
   usedBy,
 } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { toIso, toTextArray } from '../values.ts';
-import type { Conditions } from './conditions.ts';
-import { storedBucket } from './conditions.ts';
+import { type Conditions, conditions } from '../sql/conditions.ts';
+import { type Part, part } from '../sql/parts.ts';
+import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /** The period in which keys are remembered: those used at `after` or earlier, or later than `until`, have expired. */
@@ -24,31 +24,38 @@ export function keyPeriod(): [after: string, until: string] {
 }
 
 /**
- * A key belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
+ * What stands for the user of a key. It belongs to its caller, not to the user of the memory: used for another user, it must be found. On Citus an add with a
  * key is a transaction on two shards.
  */
-const keyBucket = (names: Names, { caller, key }: IdempotencyKey): number => storedBucket(names, `${caller} ${key}`);
+const ownerOf = (key: IdempotencyKey): string => `${key.caller} ${stored(key)}`;
 
 /**
- * Part of a `with`: claims the key for these memories. `claimed` has a row on success. If another gateway is claiming the key,
+ * What the column `key` begins with: the kind of the key, or that its memories were erased. A key of a client holds no line feed, and one of
+ * an add stands there as it is.
+ */
+const PREFIX = { add: '', batch: 'batch\n', erased: 'erased\n' } as const;
+const stored = ({ kind, key }: Pick<IdempotencyKey, 'kind' | 'key'>): string => PREFIX[kind] + key;
+
+/**
+ * Claims the key for these memories. It has a row on success. If another gateway is claiming the key,
  * this waits for its transaction, and claims the key if that fails. The columns of a single
- * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch. `afterRoom`: only if `room` has a row.
+ * memory hold the first one, and its time is the time of the key; `added` holds all memories of a batch. `free`: only if that has a row.
  */
 export function claimKey(
   names: Names,
   bind: Conditions['bind'],
-  claim: KeyClaim & { readonly afterRoom?: boolean },
+  { free, ...claim }: KeyClaim & { readonly free?: Part | undefined },
   memories: readonly Memory[],
-): string {
+): Part<'memory_id'> {
   const [after, until] = keyPeriod();
   const [{ id, created_at, embedding_model, status }] = memories as [Memory];
-  const { caller, key, fingerprint, before } = claim;
-  const added = isBatch(claim) ? JSON.stringify(usedBy(claim, memories).added) : null;
+  const { caller, kind, fingerprint, before } = claim;
+  const added = kind === 'batch' ? JSON.stringify(usedBy(claim, memories).added) : null;
   const users = toTextArray([...new Set(memories.map(({ user_id }) => user_id))]);
   const row = [
     caller,
-    key,
-    keyBucket(names, claim),
+    stored(claim),
+    names.placement.storedBucket(ownerOf(claim)),
     fingerprint,
     id,
     created_at,
@@ -58,13 +65,15 @@ export function claimKey(
     users,
   ];
   const unchanged = before ? ` or known.added = ${bind(JSON.stringify(before.added))}::jsonb` : '';
-  return `claimed as (
-    insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
-    ${claim.afterRoom ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from room` : `values (${row.map(bind).join(', ')})`}
-    on conflict (${names.distributed ? 'bucket, ' : ''}caller, key) do update set
+  return part(
+    'claimed',
+    'memory_id',
+  )`insert into ${names.onceKeys} as known (caller, key, bucket, ${USE.join(', ')}, users)
+    ${free ? `select ${row.map((value, i) => `${bind(value)}::${USE_TYPES[i]}`).join(', ')} from ${free}` : `values (${row.map(bind).join(', ')})`}
+    on conflict (${names.placement.key('caller, key')}) do update set
       ${USE.map((column) => `${column} = excluded.${column}`).join(', ')}, users = ${before ? 'known.users || ' : ''}excluded.users
     where known.created_at <= ${bind(after)}::timestamptz or known.created_at > ${bind(until)}::timestamptz${unchanged}
-    returning memory_id)`;
+    returning memory_id`;
 }
 
 /** The types of a row, which a `select` does not learn from the table. */
@@ -73,19 +82,19 @@ const USE_TYPES = ['text', 'text', 'int2', 'text', 'text', 'timestamptz', 'text'
 /** The columns that say what was added. */
 const USE = ['fingerprint', 'memory_id', 'created_at', 'embedding_model', 'status', 'added'];
 
-/** `keyOfBatch` of the gateway marks the keys of batches with a line feed, which keys of clients do not hold. */
-const isBatch = ({ key }: IdempotencyKey): boolean => key.includes('\n');
-
 /** The use of a key; undefined if it was never used or has expired. */
 export const createKeyUse =
   (names: Names, run: Run) =>
   async (key: IdempotencyKey, call: Call): Promise<KeyUse | undefined> => {
-    const values = [key.caller, key.key, ERASED + keyed(names, key.key)];
+    const where = conditions(names.placement.shardOf(ownerOf(key)));
+    where.and(where.inShard());
+    where.and(`caller = ${where.bind(key.caller)}`);
+    where.and(`key in (${where.bind(stored(key))}, ${where.bind(PREFIX.erased + keyed(names, stored(key)))})`);
     const rows = await run(
       'small',
       `select fingerprint, memory_id as id, date_part('epoch', created_at) * 1000 as created_at, embedding_model, status, added
-       from ${names.onceKeys} where caller = $1 and key in ($2, $3)${names.distributed ? ' and bucket = $4' : ''}`,
-      names.distributed ? [...values, keyBucket(names, key)] : values,
+       from ${names.onceKeys} where ${where}`,
+      where.values,
       call,
     );
     // Compared here: with these conditions the planner would read all keys of the period.
@@ -96,9 +105,6 @@ export const createKeyUse =
     const single = { ...identity, created_at: toIso(created_at as number) } as Identity;
     return { fingerprint: fingerprint as string, added: (added as KeyUse['added'] | null) ?? [single] };
   };
-
-/** What the key of erased memories begins with. No key of a client contains a line feed. */
-const ERASED = 'erased\n';
 
 const salt = ({ secret }: Names): string => Buffer.from(secret).toString('hex');
 const keyed = (names: Names, key: string): string => hash('md5', salt(names) + key);
@@ -114,14 +120,14 @@ export const createKeyErasure = (names: Names, run: Run) => ({
       'heavy',
       `delete from ${names.onceKeys} e using ${names.onceKeys} k where $1 = any(k.users)
          and e.bucket = k.bucket and e.caller = k.caller and e.key = $2::text || md5($3::text || k.key)`,
-      [user_id, ERASED, salt(names)],
+      [user_id, PREFIX.erased, salt(names)],
       call,
     );
     const rows = await run(
       'heavy',
       `update ${names.onceKeys} set key = $2::text || md5($3::text || key), fingerprint = $4, memory_id = '', embedding_model = null,
          added = null, users = '{}' where $1 = any(users) returning 1`,
-      [user_id, ERASED, salt(names), ERASED_USE.fingerprint],
+      [user_id, PREFIX.erased, salt(names), ERASED_USE.fingerprint],
       call,
     );
     return rows.length;

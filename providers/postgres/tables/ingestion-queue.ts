@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { toSql } from 'pgvector';
 import { type Backlog, backgroundCall, type Call, type IngestionQueue, ORIGIN, type QueuedMemory } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { inShard, inShards, sameBucket, skipLocked } from './conditions.ts';
+import { shardsWith } from '../scaling/shards.ts';
+import { type Part, part } from '../sql/parts.ts';
 import type { Names } from './names.ts';
-import { shardsWith } from './shards.ts';
 
 /** Never aborted, because the outcome must be known. The connections limit the time. */
 const CALL = backgroundCall('ingestion', new AbortController().signal);
@@ -67,19 +67,22 @@ export async function backlogOf(names: Names, run: Run, call: Call): Promise<Bac
 }
 
 /*
- * Parts of a `with` over the rows that a statement has `changed`. All statements lock memories before their rows in the
- * queue, which prevents deadlocks.
+ * Parts of a statement that has changed memories. All statements lock memories before their rows in the queue, which prevents deadlocks.
  */
 
 /** Queues them, whatever their state in the queue: a worker that has claimed them loses its claim. */
-export const enqueue = (names: Names, from = 'changed'): string => `queued as (
-    insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select bucket, id, now(), now() from ${from}
-    on conflict (${names.distributed ? 'bucket, ' : ''}memory_id) do update set status = 'queued', attempts = 0, due_at = excluded.due_at,
-      claim = null, error = null, queued_at = excluded.queued_at)`;
+export const enqueue = (names: Names, changed: Part<'bucket' | 'id'>): Part =>
+  part(
+    'queued',
+  )`insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select ${changed.bucket}, ${changed.id}, now(), now() from ${changed}
+    on conflict (${names.placement.key('memory_id')}) do update set status = 'queued', attempts = 0, due_at = excluded.due_at,
+      claim = null, error = null, queued_at = excluded.queued_at`;
 
 /** Removes them from the queue, because they have their vectors. */
-export const clearQueue = (names: Names): string =>
-  `unqueued as (delete from ${names.ingestion} where ${inShard(names)} and memory_id in (select id from changed))`;
+export const clearQueue = (names: Names, changed: Part<'id'>): Part =>
+  part(
+    'unqueued',
+  )`delete from ${names.ingestion} where ${names.placement.inShard()} and memory_id in (select ${changed.id} from ${changed})`;
 
 /** As many as an embedder sends in a few concurrent requests. */
 const MAX_CLAIMED = 128;
@@ -99,37 +102,37 @@ const DUE = `status <> 'failed' and due_at <= now()`;
  * Claims what is due, oldest first, including rows whose claim has expired. $1: the claim, $2: seconds until it expires.
  * Skips rows that others are claiming. Only the database's clock counts.
  */
-export const claimText = (names: Names, { ingestion, memories, embedding } = names): string => `
+const claimText = (names: Names, { ingestion, memories, embedding } = names): string => `
   with due as materialized (
-    select memory_id, due_at from ${ingestion} where ${inShards(names, '$3')} and ${DUE}
-    order by due_at limit ${MAX_CLAIMED} ${skipLocked(names)}),
+    select memory_id, due_at from ${ingestion} where ${names.placement.inShards('$3')} and ${DUE}
+    order by due_at limit ${MAX_CLAIMED} ${names.placement.skipLocked}),
   sized as materialized (
-    select *, (select octet_length(content) from ${memories} where ${inShards(names, '$3')} and id = memory_id) as bytes from due),
+    select *, (select octet_length(content) from ${memories} where ${names.placement.inShards('$3')} and id = memory_id) as bytes from due),
   measured as (
     select memory_id, sum(bytes) over (order by due_at, memory_id) - bytes as before from sized),
   claimed as (
     update ${ingestion} i set status = 'indexing', claim = $1, due_at = now() + $2 * interval '1 second'
-    from measured m where ${inShards(names, '$3', 'i.')} and i.memory_id = m.memory_id and before < ${MAX_BYTES}
+    from measured m where ${names.placement.inShards('$3', 'i.')} and i.memory_id = m.memory_id and before < ${MAX_BYTES}
       and status <> 'failed' and i.due_at <= now() returning i.memory_id, attempts)
   select id, attempts, case when ${embedding} is null then content end as content, extensions -> '${ORIGIN}' ->> 'key' as app
-  from claimed join ${memories} on id = memory_id and ${inShards(names, '$3')}`;
+  from claimed join ${memories} on id = memory_id and ${names.placement.inShards('$3')}`;
 
 /** Renews the claim $1 for another $2 seconds. */
 const renewText = (names: Names): string =>
-  `update ${names.ingestion} set due_at = now() + $2 * interval '1 second' where ${inShards(names, '$3')} and claim = $1`;
+  `update ${names.ingestion} set due_at = now() + $2 * interval '1 second' where ${names.placement.inShards('$3')} and claim = $1`;
 
 /**
  * Writes vectors where the content is still what was embedded: ids, contents and vectors are $2 to $4. Rows of the claim $1
  * that have a vector now, from here or elsewhere, leave the queue. `num_nulls`, because with "is null" a plan made for a
  * short queue would read all memories without a vector.
  */
-export const writeText = (names: Names, { ingestion, memories, embedding, halfvec } = names): string => `
+const writeText = (names: Names, { ingestion, memories, embedding, halfvec } = names): string => `
   with written as (
     update ${memories} m set ${embedding} = v.vector
     from unnest($2::text[], $3::text[], $4::${halfvec}[]) as v (id, content, vector)
-    where ${inShards(names, '$5', 'm.')} and m.id = v.id and m.content = v.content and num_nulls(m.${embedding}) = 1 returning m.id)
-  delete from ${ingestion} where ${inShards(names, '$5')} and claim = $1 and (memory_id in (select id from written)
-    or exists (select from ${memories} where ${inShards(names, '$5')} and id = memory_id and ${embedding} is not null))`;
+    where ${names.placement.inShards('$5', 'm.')} and m.id = v.id and m.content = v.content and num_nulls(m.${embedding}) = 1 returning m.id)
+  delete from ${ingestion} where ${names.placement.inShards('$5')} and claim = $1 and (memory_id in (select id from written)
+    or exists (select from ${memories} where ${names.placement.inShards('$5')} and id = memory_id and ${embedding} is not null))`;
 
 /**
  * Records failures of single texts, as far as the claim $1 still holds them. $2 to $4: ids, reasons, and the seconds until
@@ -141,17 +144,17 @@ const judgeText = (names: Names): string => `
       status = case when v.pause is null then 'failed' else 'queued' end,
       due_at = now() + coalesce(v.pause, 0) * interval '1 second'
     from unnest($2::text[], $3::text[], $4::float8[]) as v (id, error, pause)
-    where ${inShards(names, '$5', 'i.')} and i.memory_id = v.id and i.claim = $1 returning i.memory_id, i.status, i.error)
+    where ${names.placement.inShards('$5', 'i.')} and i.memory_id = v.id and i.claim = $1 returning i.memory_id, i.status, i.error)
   select memory_id as id, error from judged where status = 'failed'`;
 
 /** Releases the claim $1. */
-export const giveBackText = (names: Names): string =>
-  `update ${names.ingestion} set status = 'queued', claim = null, due_at = now() where ${inShards(names, '$2')} and claim = $1`;
+const giveBackText = (names: Names): string =>
+  `update ${names.ingestion} set status = 'queued', claim = null, due_at = now() where ${names.placement.inShards('$2')} and claim = $1`;
 
 /** Removes memories that got their vector elsewhere: from an older gateway, or by a re-embed. */
 export const clearText = (names: Names, { ingestion, memories, embedding } = names): string =>
   `delete from ${ingestion} q where exists (
-    select from ${memories} m where id = memory_id and ${sameBucket(names, 'm', 'q')} and ${embedding} is not null)`;
+    select from ${memories} m where id = memory_id and ${names.placement.sameBucket('m', 'q')} and ${embedding} is not null)`;
 
 /** The same for failed memories, which nothing claims any more. */
 const clearFailedText = (names: Names): string => `${clearText(names)} and status = 'failed'`;

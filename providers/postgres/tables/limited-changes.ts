@@ -17,7 +17,7 @@ import {
   usedBy,
 } from '#provider';
 import type { Query, Row, Run } from '../client/connections.ts';
-import type { Insert } from './memory-statements.ts';
+import type { Insert } from './insert-statement.ts';
 import type { Names } from './names.ts';
 import { createUsage, type Room } from './user-usage.ts';
 

@@ -1,29 +1,35 @@
 import pg from 'pg';
 import type { Extensions, Memory, Source } from '#provider';
 import type { Row } from '../client/connections.ts';
-import { toIso } from '../values.ts';
-import { inShard } from './conditions.ts';
+import { toIso } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /** A column of a record: the SQL that reads it, and whether its value may be large. */
-interface Column {
-  readonly name: string;
+interface Column<Name extends string = string> {
+  readonly name: Name;
   readonly read: string;
   readonly large: boolean;
 }
 
-const plain = (name: string): Column => ({ name, read: name, large: false });
+const plain = <Name extends string>(name: Name): Column<Name> => ({ name, read: name, large: false });
 
 /** Times are read as epoch milliseconds: parsing timestamp texts costs a third of a list's throughput. */
-const time = (name: string, value = name): Column => ({ ...plain(name), read: `date_part('epoch', ${value}) * 1000` });
+const time = <Name extends string>(name: Name, value: string = name): Column<Name> => ({
+  ...plain(name),
+  read: `date_part('epoch', ${value}) * 1000`,
+});
 
 /** An empty value is sent as null, which `toMemory` restores. */
-const collection = (name: string, empty: string): Column => ({ name, read: `nullif(${name}, ${empty})`, large: true });
+const collection = <Name extends string>(name: Name, empty: string): Column<Name> => ({
+  name,
+  read: `nullif(${name}, ${empty})`,
+  large: true,
+});
 
-const COLUMNS: readonly Column[] = [
+const COLUMNS = [
   plain('id'),
   plain('user_id'),
-  { name: 'content', read: 'content', large: true },
+  { ...plain('content'), large: true },
   plain('scope'),
   collection('tags', `'{}'`),
   plain('source'),
@@ -40,7 +46,9 @@ const selectList = (columns: readonly Column[]): string =>
   columns.map(({ name, read }) => (read === name ? name : `${read} as ${name}`)).join(', ');
 
 /** The names of the columns. */
-export const COLUMN_NAMES = COLUMNS.map(({ name }) => name).join(', ');
+export const RECORD = COLUMNS.map(({ name }) => name);
+export type RecordColumn = (typeof RECORD)[number];
+export const COLUMN_NAMES = RECORD.join(', ');
 const LARGE = COLUMNS.filter(({ large }) => large);
 const WHOLE = selectList(COLUMNS);
 
@@ -77,13 +85,8 @@ export function bytesAfter(changed: Readonly<Record<string, string>>): string {
   return sumOfBytes(sql('content'), joined('tags'), joined('supersedes'), `(${sql('extensions')})::text`);
 }
 
-/** Takes rows with `bytes` up to the one at which their sum exceeds `most`, at least two, in this order. All arguments are SQL. */
-export const firstWithin = (rows: string, order: string, most: string): string =>
-  `(select * from (select *, sum(bytes) over place - bytes as bytes_before, row_number() over place as nth
-     from (${rows}) as sized window place as (order by ${order})) as placed where bytes_before <= ${most} or nth <= 2)`;
-
 /** Null if the memory is not in the ingestion queue: it is done. */
-export const queueStatus = (names: Names, shard = inShard(names)): string =>
+export const queueStatus = (names: Names, shard = names.placement.inShard()): string =>
   `(select status from ${names.ingestion} where memory_id = id and ${shard})`;
 
 /**
@@ -91,7 +94,7 @@ export const queueStatus = (names: Names, shard = inShard(names)): string =>
  * of 50, but costs more than the lookup for a single row. On Citus only the nodes know the size.
  */
 export const queueStatusOfMany = (names: Names): string =>
-  names.distributed
+  names.placement.distributed
     ? queueStatus(names)
     : `case when (select pg_relation_size(${pg.escapeLiteral(names.ingestion)}::regclass) > 0) then ${queueStatus(names)} end`;
 

@@ -22,26 +22,29 @@ import {
   unchangedEntry,
   weights,
 } from '#provider';
-import { type Database, type Query, type Row, type Run, rememberStatements, runOn } from '../client/connections.ts';
+import { type Database, type Query, type Row, rememberStatements, runOn } from '../client/connections.ts';
 import { PROVIDER, readOnly } from '../postgres-errors.ts';
 import type { Options } from '../postgres-options.ts';
+import { withBucket } from '../scaling/placement.ts';
+import { openReadReplica, withReadReplica } from '../scaling/read-replica.ts';
+import { createById } from '../scaling/shards.ts';
+import { requireHalf, toKeys } from '../sql/values.ts';
 import type { OpenDatabase } from '../startup/open-database.ts';
-import { requireHalf, toKeys } from '../values.ts';
 import { createAuditLog } from './audit-log.ts';
 import { createChangeFeed } from './change-feed.ts';
-import { type Located, shardOf } from './conditions.ts';
 import { createUsageStore } from './embedding-usage.ts';
+import { createErasure } from './erasure.ts';
+import { createExport } from './export-statement.ts';
 import { createFreezing } from './freezing.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { createKeyUse } from './idempotency.ts';
+import { createImport } from './import-statement.ts';
 import { backlogOf, createQueue } from './ingestion-queue.ts';
+import type { Insert } from './insert-statement.ts';
 import { createLimitedChanges } from './limited-changes.ts';
 import { toMemory } from './memory-rows.ts';
-import { createStatements, type Insert, type Statements } from './memory-statements.ts';
-import { bucketIn, type Names, withBucket } from './names.ts';
-import { openReadReplica, withReadReplica } from './read-replica.ts';
+import { createStatements, type Statements } from './memory-statements.ts';
 import { createTableSearch, openLargeUsers, type SearchOptions } from './search-strategy.ts';
-import { createExport, createImport } from './table-export.ts';
 import { createUserVerbs } from './user-statements.ts';
 import type { Room } from './user-usage.ts';
 import { createVersions } from './versions.ts';
@@ -81,7 +84,7 @@ export async function openTables(
   const insertOf = async ({ input, vector, key }: AddRequest, call: Call): Promise<Insert> => {
     const keywords = toKeys(input.user_id, await analyseLater(input.content, call));
     const { id, created_at } = newIdentity();
-    const bucket = names.bucketOf(input.user_id);
+    const bucket = names.placement.bucketOf(input.user_id);
     const identity = { id: withBucket(id, bucket), created_at };
     const memory = newRecord(input, model, { status: later ? 'queued' : 'done', ...identity });
     return { memory, bucket, vector, keywords, key };
@@ -128,9 +131,9 @@ export async function openTables(
       const keywords = content === undefined ? undefined : toKeys(current.user_id, await analyseLater(content, call));
       // Without a new content the ingestion queue stays as it is.
       const fresh = keywords ? (later ? ('later' as const) : vector) : null;
-      const bucket = shardOf(names, current.user_id);
+      const shard = names.placement.shardOf(current.user_id);
       const change = { patch, vector: fresh, keywords, max_bytes };
-      const query = (room?: Room) => statements.update({ ...ref, bucket }, { ...change, room }, call);
+      const query = (room?: Room) => statements.update({ ...ref, shard }, { ...change, room }, call);
       const owner = limits && content !== undefined ? { ...current, content } : undefined;
       const isOpen = async () => {
         const present = requireVersion(await get(ref, call), ref);
@@ -156,7 +159,8 @@ export async function openTables(
       return row !== undefined;
     },
     ...readsOn(db),
-    ...createUserVerbs(names, run, audit),
+    ...createUserVerbs(names, run),
+    ...createErasure(names, run, audit),
     userUsage: limited.userUsage,
     ...createExport(names, run, { model, versions }),
     ...createImport(names, run, { later, audited: audit !== undefined, versions, counted: user_limits === true }),
@@ -219,24 +223,6 @@ const createRecordUnchanged =
   (auditLog: Provider['audit']) =>
   async (memory: Memory, call: Call): Promise<void> =>
     auditLog?.record([unchangedEntry('update', memory, call)], call);
-
-/**
- * Runs a statement about one memory. On Citus it goes to the bucket that the id names. Of ids that name none, or came from
- * another store, all shards are asked once.
- */
-function createById(names: Names, run: Run, send: (query: Query, call: Call) => Promise<Row[]>) {
-  const onCitus = async (ref: Ref, call: Call, statement: (ref: Located) => Query): Promise<Row[]> => {
-    const named = bucketIn(ref.id);
-    const rows = named === undefined ? [] : await send(statement({ ...ref, bucket: named }), call);
-    if (rows.length > 0) return rows;
-    const [found] = await run('small', `select bucket from ${names.memories} where id = $1`, [ref.id], call);
-    if (!found || found.bucket === named) return [];
-    return send(statement({ ...ref, bucket: found.bucket as number }), call);
-  };
-  return names.distributed
-    ? onCitus
-    : (ref: Ref, call: Call, statement: (ref: Located) => Query) => send(statement(ref), call);
-}
 
 interface Searched {
   readonly query: SearchQuery;

@@ -1,28 +1,20 @@
 import type { RankingOptions, SearchQuery } from '#provider';
-import { MAX_TERMS, queryTerms, weights } from '#provider';
-import { toBigintArray, toHalfvec, toKeys } from '../values.ts';
+import { queryTerms, weights } from '#provider';
+import { conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
+import { materialized, type Part, part, withParts } from '../sql/parts.ts';
+import { toBigintArray, toHalfvec, toKeys } from '../sql/values.ts';
 import {
-  conditions,
-  inShard,
-  part,
-  shardOf,
   UNINDEXED_USER,
   whereInTime,
   whereScopePrefix,
   whereTags,
   whereTagsOfLargeUser,
   whereUser,
-  whereWithin,
   whereWritten,
 } from './conditions.ts';
-import { BYTES, columnsOf, firstWithin, queueStatus } from './memory-rows.ts';
+import { BYTES, columnsOf, queueStatus } from './memory-rows.ts';
 import type { Names } from './names.ts';
-
-/** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
-export interface Rarity {
-  readonly rows: number;
-  readonly holding: readonly number[];
-}
+import { type Covering, countedOf, coverageOf, HELD, type Rarity, rarest, rarityOf, termsOf } from './search-terms.ts';
 
 export interface Search {
   readonly query: SearchQuery;
@@ -58,9 +50,6 @@ export const LARGE_USER_SETTINGS = 'set local jit = off; set local enable_seqsca
 export const indexSettings = (rows: number): string =>
   `${LARGE_USER_SETTINGS}; set local enable_sort = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 200; set local hnsw.max_scan_tuples = ${Math.ceil(rows / 2) + 1}`;
 
-/** Limit of memories ranked because they contain a rare term of the query; common terms come later. */
-const MAX_RARE = 500;
-
 /** The keys of the query's terms; none if keywords do not count. */
 export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery): number[] {
   const keys = toKeys(user_id, queryTerms(text));
@@ -95,8 +84,8 @@ const isFiltered = ({ within, outside, scope, tags, since, until, max_content_by
   [outside, scope, since, until, max_content_bytes, written].some((filter) => filter !== undefined);
 
 function textOf(parts: StatementParts, search: Search): string {
-  const { names, ranking, limit, bytes } = parts;
-  const { withPart, hits, complete } = !search.rarity
+  const { names, ranking, where, limit, bytes } = parts;
+  const { first, counted, hits, complete } = !search.rarity
     ? exact(parts)
     : search.matching
       ? exactlyMatching(parts, search.rarity)
@@ -106,7 +95,7 @@ function textOf(parts: StatementParts, search: Search): string {
   const shown = search.query.explain ? 'score, cosine, coverage' : 'score';
   const best = `select id as hit, ${shown}, created_at as time from (${hits}) as hits ${ranking.mode === 'keyword' ? 'where score > 0' : ''}
         order by ${order} limit ${limit}`;
-  const rows = `(${best}) as best join ${names.memories} m on id = hit and ${inShard(names, 'm.')}`;
+  const rows = `(${best}) as best join ${names.memories} m on id = hit and ${where.inShard('m.')}`;
   const [columns, from] = search.within
     ? [
         columnsOf(names),
@@ -114,8 +103,8 @@ function textOf(parts: StatementParts, search: Search): string {
       ]
     : [columnsOf(names, queueStatus(names), `${bytes}::float8`), rows];
   return `
-      with ${withPart.join(',\n      ')}
-      select ${columns}, ${shown}, (select rows from counted) as total${complete ? `, ${complete} as complete` : ''}
+      ${withParts(first)}
+      select ${columns}, ${shown}, (select ${counted.rows} from ${counted}) as total${complete ? `, ${complete} as complete` : ''}
       from ${from}
       order by ${order}`;
 }
@@ -123,7 +112,8 @@ function textOf(parts: StatementParts, search: Search): string {
 type StatementParts = ReturnType<typeof toParts>;
 
 interface Plan {
-  readonly withPart: readonly string[];
+  readonly first: readonly Part[];
+  readonly counted: Part<'rows'>;
   /** Selects id, created_at and score. */
   readonly hits: string;
   /** Whether a search through the indexes compared all memories after all. */
@@ -132,7 +122,7 @@ interface Plan {
 
 /** The parameters of every search, before those of its filters. */
 function bind(names: Names, ranking: RankingOptions, { query, within }: Search) {
-  const where = conditions(shardOf(names, query.user_id));
+  const where = conditions(names.placement.shardOf(query.user_id));
   const keys = keysOf(ranking, query);
   const weight = weights(ranking, keys.length);
   return {
@@ -154,9 +144,9 @@ function bind(names: Names, ranking: RankingOptions, { query, within }: Search) 
 /** The parts that the plans share. */
 function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
   const { names, where, user, keyArray, vector, vectorWeight, keywordWeight } = bound;
-  const visible = part(where, (inner) => whereWithin(inner, query));
+  const visible = conditionOf(where, (inner) => whereWithin(inner, query));
   const distance = vector && `${names.embedding} ${names.cosineDistance} ${vector}`;
-  const filter = part(where, (inner) => {
+  const filter = conditionOf(where, (inner) => {
     whereScopePrefix(inner, query);
     whereTags(inner, query.tags);
     whereInTime(inner, query);
@@ -170,12 +160,13 @@ function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
     distance,
     ...bound,
     /** All visible memories. A function, because a parameter must only be added where it is used. */
-    whole: () => `${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, user))} and ${visible}`,
+    whole: () =>
+      `${where.inShard()} and ${conditionOf(where, (inner) => whereUser(inner, query, user))} and ${visible}`,
     /** All matching memories of a large user, read through the indexes of the filters. */
     matching: () =>
-      `${inShard(names)} and ${userOfMatching(query)} = ${user} and ${visible} and ${filter} and ${part(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
+      `${where.inShard()} and ${userOfMatching(query)} = ${user} and ${visible} and ${filter} and ${conditionOf(where, (inner) => whereTagsOfLargeUser(inner, query))}`,
     /** The same for a scan of the vector or keyword index: the `case` keeps the planner from using any other. */
-    scanned: `${inShard(names)} and large and ${UNINDEXED_USER} = ${user} and case when large then ${visible} and ${filter} end`,
+    scanned: `${where.inShard()} and large and ${UNINDEXED_USER} = ${user} and case when large then ${visible} and ${filter} end`,
     cosine: distance ? cosineOf(distance) : '0',
     /** What ranking of a memory selects: its score and, to explain it, the parts. */
     score: `least(1, floor((${vectorWeight} * cosine + ${keywordWeight} * ${
@@ -192,42 +183,34 @@ const cosineOf = (distance: string): string => `greatest(0, coalesce(nullif(1 - 
 /** Ranks every memory of the user: fast and complete for some thousands. */
 function exact(parts: StatementParts): Plan {
   const { names, whole, filter, cosine, keyArray } = parts;
-  const held = `(select n, count(holder)::float8 as held
-      from unnest(${keyArray}) with ordinality as term (key, n) left join mine_terms using (n) group by n)`;
-  return {
-    withPart: [
-      // It has no contents and vectors, which would not fit into memory.
-      `mine as materialized (
-        select id, created_at, keywords, ${cosine} as cosine, ${filter} as passes from ${names.memories} where ${whole()})`,
-      ...(keyArray ? [termsOf('mine', keyArray)] : []),
-      'counted as materialized (select count(*)::float8 as rows from mine)',
-      ...(keyArray ? [rarityOf(`${held} as term`)] : []),
-    ],
-    hits: `${scored(parts, 'mine')} where passes`,
-  };
+  // It has no contents and vectors, which would not fit into memory.
+  const mine = materialized(
+    'mine',
+    ...SEEN,
+    'cosine',
+    'passes',
+  )`select ${SEEN_TEXT}, ${cosine} as cosine, ${filter} as passes from ${names.memories} where ${whole()}`;
+  const counted = materialized('counted', 'rows')`select count(*)::float8 as rows from ${mine}`;
+  if (!keyArray) return { first: [mine, counted], counted, hits: `${scored(parts, mine)} where ${mine.passes}` };
+  const terms = termsOf(mine, keyArray);
+  const rarity = rarityOf(
+    counted,
+    `(select ${terms.n}, count(${terms.holder})::float8 as held
+      from unnest(${keyArray}) with ordinality as term (key, n) left join ${terms} using (n) group by n) as term`,
+  );
+  const hits = `${scored(parts, mine, { terms, rarity })} where ${mine.passes}`;
+  return { first: [mine, terms, counted, rarity], counted, hits };
 }
 
 /** Ranks every memory that matches the filters. */
-function exactlyMatching(parts: StatementParts, rarity: Rarity): Plan {
+function exactlyMatching(parts: StatementParts, known: Rarity): Plan {
   const { names, matching, cosine, keyArray } = parts;
-  const seen = `seen as materialized (select ${SEEN}, ${cosine} as cosine from ${names.memories} where ${matching()})`;
-  const terms = keyArray ? [rarityOf(HELD), termsOf('seen', keyArray)] : [];
-  return { withPart: [countedOf(parts, rarity), seen, ...terms], hits: scored(parts, 'seen') };
+  const seen = seenOf('seen', `select ${SEEN_TEXT}, ${cosine} as cosine from ${names.memories} where ${matching()}`);
+  const counted = countedOf(parts, known);
+  if (!keyArray) return { first: [counted, seen], counted, hits: scored(parts, seen) };
+  const [rarity, terms] = [rarityOf(counted, HELD), termsOf(seen, keyArray)];
+  return { first: [counted, seen, rarity, terms], counted, hits: scored(parts, seen, { terms, rarity }) };
 }
-
-/** `counted` from counts made beforehand. */
-const countedOf = ({ where, keyArray }: StatementParts, { rows, holding }: Rarity): string =>
-  `counted as (select ${where.bind(rows)}::float8 as rows${
-    keyArray ? `, ${where.bind(`{${holding}}`)}::float8[] as holding` : ''
-  })`;
-
-/** The number of memories that hold each term, from `counted`. */
-const HELD = 'unnest(holding) with ordinality as term (held, n)';
-
-/** The rarity of each term, in the order of the query, and of all together. */
-const rarityOf = (held: string): string => `rarity as materialized (
-    select array_agg(idf) as idfs, sum(idf) as whole
-    from (select ln(1 + (rows - held + 0.5::float8) / (held + 0.5::float8)) as idf from counted, ${held} order by n) as term)`;
 
 /**
  * Three steps. First it ranks the nearest vectors and all memories with a rare term. The score of the last hit within the
@@ -238,91 +221,111 @@ const rarityOf = (held: string): string => `rarity as materialized (
  * The index walk ends after a number of rows of other users and scopes. If it has found too few by then, the exact
  * search completes the result.
  */
-function throughIndexes(parts: StatementParts, rarity: Rarity): Plan {
+function throughIndexes(parts: StatementParts, known: Rarity): Plan {
   const { where, keys, keyArray, distance } = parts;
-  const near = distance ? [`select ${SEEN}, ${cosineOf('distance')} as cosine from near`, 'select * from rest'] : [];
-  const withPart = [countedOf(parts, rarity)];
-  const complete = distance && '(select gave_up from walk)';
-  if (distance) withPart.push(...walk(parts, distance));
+  const counted = countedOf(parts, known);
+  const nearest = distance ? walk(parts, distance) : undefined;
+  const complete = nearest && `(select ${nearest.walked.gave_up} from ${nearest.walked})`;
+  const walking = nearest ? [nearest.near, nearest.walked, nearest.rest] : [];
+  const near = nearest
+    ? [
+        `select ${SEEN_TEXT}, ${cosineOf(nearest.near.distance)} as cosine from ${nearest.near}`,
+        `select * from ${nearest.rest}`,
+      ]
+    : [];
   if (!keyArray) {
-    withPart.push(`seen as (${distance ? near.join(' union all ') : nowhere(parts)})`);
-    return { withPart, hits: scored(parts, 'seen'), complete };
+    const seen = part('seen', ...SEEN, 'cosine')`${nearest ? near.join(' union all ') : nowhere(parts)}`;
+    return { first: [counted, ...walking, seen], counted, hits: scored(parts, seen), complete };
   }
-  const rare = `${where.bind(toBigintArray(rarest(keys, rarity.holding)))}::bigint[]`;
-  withPart.push(
-    rarityOf(HELD),
-    `rare as materialized (${sharing(parts, rare)})`,
-    `seen as materialized (${[...near, 'select * from rare'].join(' union all ')})`,
-    termsOf('seen', keyArray),
-    `first as materialized (${scored(parts, 'seen')})`,
-    `common as materialized (${common(parts, rare)})`,
-    `more as materialized (${sharing(parts, '(select keys from common)::bigint[]')} and id not in (select id from first))`,
-    termsOf('more', keyArray),
-  );
-  return { withPart, hits: `select * from first union all ${scored(parts, 'more')}`, complete };
+  const rareKeys = `${where.bind(toBigintArray(rarest(keys, known.holding)))}::bigint[]`;
+  const rarity = rarityOf(counted, HELD);
+  const rare = seenOf('rare', sharing(parts, rareKeys, nearest));
+  const seen = seenOf('seen', [...near, `select * from ${rare}`].join(' union all '));
+  const terms = termsOf(seen, keyArray);
+  const first = materialized('first', 'id', 'score')`${scored(parts, seen, { terms, rarity })}`;
+  const common = commonOf(parts, { first, rarity, rare: rareKeys, walked: nearest?.walked });
+  const others = sharing(parts, `(select ${common.keys} from ${common})::bigint[]`, nearest);
+  const more = seenOf('more', `${others} and id not in (select ${first.id} from ${first})`);
+  const moreTerms = termsOf(more, keyArray);
+  return {
+    first: [counted, ...walking, rarity, rare, seen, terms, first, common, more, moreTerms],
+    counted,
+    hits: `select * from ${first} union all ${scored(parts, more, { terms: moreTerms, rarity })}`,
+    complete,
+  };
 }
 
 /** The columns that ranking needs. */
-const SEEN = 'id, created_at, keywords';
+const SEEN = ['id', 'created_at', 'keywords'] as const;
+const SEEN_TEXT = SEEN.join(', ');
+type Seen = Part<(typeof SEEN)[number] | 'cosine'>;
+const seenOf = (name: string, sql: string): Seen => materialized(name, ...SEEN, 'cosine')`${sql}`;
+
+type Walk = ReturnType<typeof walk>;
 
 /** The nearest vectors, and all other memories if those are too few. */
-function walk({ names, query, scanned, whole, filter, cosine }: StatementParts, distance: string): string[] {
+function walk({ names, query, scanned, whole, filter, cosine }: StatementParts, distance: string) {
   const nearest = Math.max(NEAREST, 2 * query.limit);
-  return [
-    `near as materialized (
-      select ${SEEN}, ${distance} as distance from ${names.memories}
-      where ${scanned} order by ${distance} limit ${nearest})`,
-    `walk as materialized (select count(*) < ${nearest} as gave_up, min(${cosineOf('distance')}) as cosine from near)`,
-    `rest as materialized (
-      select ${SEEN}, ${cosine} as cosine from ${names.memories}
-      where ${whole()} and ${filter} and (select gave_up from walk) and id not in (select id from near))`,
-  ];
+  const near = materialized(
+    'near',
+    ...SEEN,
+    'distance',
+  )`select ${SEEN_TEXT}, ${distance} as distance from ${names.memories}
+      where ${scanned} order by ${distance} limit ${nearest}`;
+  const walked = materialized(
+    'walk',
+    'gave_up',
+    'cosine',
+  )`select count(*) < ${nearest} as gave_up, min(${cosineOf(near.distance)}) as cosine from ${near}`;
+  const rest = seenOf(
+    'rest',
+    `select ${SEEN_TEXT}, ${cosine} as cosine from ${names.memories}
+      where ${whole()} and ${filter} and (select ${walked.gave_up} from ${walked}) and id not in (select ${near.id} from ${near})`,
+  );
+  return { near, walked, rest };
 }
 
 /** Memories that contain one of the keys and are not among the nearest. */
-const sharing = ({ names, scanned, distance, cosine }: StatementParts, keys: string): string =>
-  `select ${SEEN}, ${cosine} as cosine from ${names.memories} where ${scanned} and keywords && ${keys} ${
-    distance ? 'and not (select gave_up from walk) and id not in (select id from near)' : ''
-  }`;
-
-/** The score of each of these memories. */
-const scored = ({ score, keyArray }: StatementParts, memories: string): string =>
-  `select id, created_at, ${score} from ${memories}${
-    keyArray
-      ? `
-      left join (select holder, sum((select idfs from rarity)[n]) / (select whole from rarity) as coverage
-        from ${memories}_terms group by holder) as covered on holder = id`
+const sharing = ({ names, scanned, cosine }: StatementParts, keys: string, nearest: Walk | undefined): string =>
+  `select ${SEEN_TEXT}, ${cosine} as cosine from ${names.memories} where ${scanned} and keywords && ${keys} ${
+    nearest
+      ? `and not (select ${nearest.walked.gave_up} from ${nearest.walked}) and id not in (select ${nearest.near.id} from ${nearest.near})`
       : ''
   }`;
 
+/** The score of each of these memories. `covering`: exactly if keywords count. */
+const scored = (
+  { score }: StatementParts,
+  memories: Part<'id' | 'created_at' | 'cosine'>,
+  covering?: Covering,
+): string =>
+  `select ${memories.id}, ${memories.created_at}, ${score} from ${memories}${covering ? coverageOf(covering) : ''}`;
+
 /** A keyword search for stop words only finds nothing. */
 const nowhere = ({ names, scanned }: StatementParts): string =>
-  `select ${SEEN}, 0 as cosine from ${names.memories} where ${scanned} and false`;
+  `select ${SEEN_TEXT}, 0 as cosine from ${names.memories} where ${scanned} and false`;
 
 /**
  * The common terms that still matter: the rarest ones, until the remaining terms together cannot raise a memory above the
  * threshold.
  */
-function common({ limit, keyArray, distance, vectorWeight, keywordWeight }: StatementParts, rare: string): string {
-  const bar = `(select score from first order by score desc offset ${limit}::int - 1 limit 1)`;
-  const cosine = distance ? '(select cosine from walk)' : '0';
-  return `
-    select array_agg(key) as keys
-    from (select key, sum(idf) over (order by idf, n) / whole as share
-      from rarity, unnest(${keyArray}, idfs) with ordinality as term (key, idf, n)) as shares
+function commonOf(
+  { limit, keyArray, vectorWeight, keywordWeight }: StatementParts,
+  { first, rarity, rare, walked }: Ranked,
+): Part<'keys'> {
+  const bar = `(select ${first.score} from ${first} order by ${first.score} desc offset ${limit}::int - 1 limit 1)`;
+  const cosine = walked ? `(select ${walked.cosine} from ${walked})` : '0';
+  return materialized('common', 'keys')`select array_agg(key) as keys
+    from (select key, sum(idf) over (order by idf, n) / ${rarity.whole} as share
+      from ${rarity}, unnest(${keyArray}, ${rarity.idfs}) with ordinality as term (key, idf, n)) as shares
     where ${vectorWeight} * ${cosine} + ${keywordWeight} * share >= coalesce(${bar}, 0) - 1e-6::float8 and key <> all(${rare})`;
 }
 
-/** The rarest keys, as long as few enough memories contain them. */
-function rarest(keys: readonly number[], holding: readonly number[]): number[] {
-  const counted = keys.map((key, i) => ({ key, held: holding[i] as number })).sort((a, b) => a.held - b.held);
-  let sum = 0;
-  return counted
-    .filter(({ held }) => {
-      sum += held;
-      return sum <= MAX_RARE;
-    })
-    .map(({ key }) => key);
+interface Ranked extends Pick<Covering, 'rarity'> {
+  readonly first: Part<'score'>;
+  /** SQL of the keys that it was ranked by. */
+  readonly rare: string;
+  readonly walked: Walk['walked'] | undefined;
 }
 
 /** Whether an index leads to the memories of a large user that match the filters. */
@@ -334,8 +337,8 @@ const userOfMatching = (query: SearchQuery): string => (hasOwnIndex(query) ? UNI
 
 /** Counts the memories that `exactlyMatching` would rank, up to a limit. */
 export function countMatchesStatement(names: Names, query: SearchQuery, limit: number): SearchStatement {
-  const where = conditions(shardOf(names, query.user_id));
-  where.and(inShard(names));
+  const where = conditions(names.placement.shardOf(query.user_id));
+  where.and(where.inShard());
   where.and(`${userOfMatching(query)} = ${where.bind(query.user_id)}`);
   whereWithin(where, query);
   whereScopePrefix(where, query);
@@ -344,30 +347,4 @@ export function countMatchesStatement(names: Names, query: SearchQuery, limit: n
   whereTagsOfLargeUser(where, query);
   const matches = `select from ${names.memories} where ${where} limit ${where.bind(limit)}`;
   return { text: `select count(*)::float8 as matching from (${matches}) as matches`, values: where.values };
-}
-
-/** Limit of terms that one search reads from the table: about half a second. */
-const MAX_READ = 4_000_000;
-/** Terms read of each memory in any case: ordinary memories have fewer. */
-const MIN_READ = 256;
-/** Up to this many comparisons cost less than reading the terms of a memory one by one. */
-const FEW_COMPARISONS = 512;
-const KEY_BYTES = 8;
-
-/**
- * Part of a `with`: which of the memories in `from` contain which of the keys in `keyArray`. In a long memory it reads every
- * term once, for any number of keys; comparing each with each would multiply the two. If the memories together have
- * more than `MAX_READ` terms, it reads only as many first terms of each long one as fit.
- */
-function termsOf(from: string, keyArray: string): string {
-  const readOfEach = `
-    select case when sum(pg_column_size(keywords)) <= ${KEY_BYTES * MAX_READ} then ${MAX_TERMS}
-      else least(${MAX_TERMS}, greatest(${MIN_READ}, ${MAX_READ} / nullif(count(*), 0))) end
-    from ${from}`;
-  const isLong = `pg_column_size(keywords) > ${KEY_BYTES * FEW_COMPARISONS} / cardinality(${keyArray})`;
-  const terms = `unnest(${keyArray}) with ordinality as term (key, n)`;
-  return `${from}_terms as materialized (
-    select id as holder, n from ${from} join ${terms} on key = any(keywords) where not ${isLong}
-    union all
-    select id, n from (select id, unnest(keywords[1:(${readOfEach})]) as key from ${from} where ${isLong}) as entry join ${terms} using (key))`;
 }

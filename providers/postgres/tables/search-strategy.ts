@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import pg from 'pg';
 import { backgroundCall, Call, type Log, type RankingOptions, type SearchQuery } from '#provider';
 import type { Database, Row, rememberStatements, Weight } from '../client/connections.ts';
-import { conditions, inShard, part, shardOf, storedBucket, whereUser, whereWithin } from './conditions.ts';
+import { conditionOf, conditions, whereWithin } from '../sql/conditions.ts';
+import { whereUser } from './conditions.ts';
 import type { Names } from './names.ts';
 import {
   countMatchesStatement,
@@ -11,10 +11,10 @@ import {
   keysOf,
   LARGE_USER_SETTINGS,
   MAX_INDEXED_LIMIT,
-  type Rarity,
   type Search,
   searchStatements,
 } from './search-statement.ts';
+import type { Rarity } from './search-terms.ts';
 
 export interface SearchOptions {
   readonly db: Database;
@@ -30,10 +30,8 @@ type HeavyRun = (text: string, values: readonly unknown[], call: Call, settings?
 /** Runs a search the fastest way: over all memories of the user, over all that match, or through the indexes. Returns rows, best first. */
 export function createTableSearch({ db, names, statement, ranking, largeUsers }: SearchOptions) {
   const toStatement = searchStatements(names, ranking);
-  // The workers of Citus get them too.
-  const propagated = names.distributed ? `set local citus.propagate_set_commands = 'local'; ` : '';
   const run: HeavyRun = (text, values, call, settings) =>
-    db.query(statement('heavy', text), values, call, settings && propagated + settings);
+    db.query(statement('heavy', text), values, call, settings && names.placement.settings(settings));
   const runLarge: HeavyRun = (text, values, call) => run(text, values, call, LARGE_USER_SETTINGS);
   const rarityOf = createRarity(names, runLarge);
   const countMatching = createMatchCount(names, runLarge);
@@ -184,14 +182,14 @@ interface CountRequest {
 }
 
 export function countStatement(names: Names, query: SearchQuery, { keys, all }: CountRequest) {
-  const where = conditions(shardOf(names, query.user_id));
+  const where = conditions(names.placement.shardOf(query.user_id));
   const wanted = where.bind(`{${keys}}`);
-  const visible = part(where, (inner) => whereWithin(inner, query));
+  const visible = conditionOf(where, (inner) => whereWithin(inner, query));
   const whole = () =>
-    `select count(*) from ${names.memories} where ${inShard(names)} and ${part(where, (inner) => whereUser(inner, query, where.bind(query.user_id)))} and ${visible}`;
+    `select count(*) from ${names.memories} where ${where.inShard()} and ${conditionOf(where, (inner) => whereUser(inner, query, where.bind(query.user_id)))} and ${visible}`;
   return {
     text: `select (${all ? whole() : 'select null'})::float8 as rows, array(
-        select (select count(*) from ${names.memories} where ${inShard(names)} and large and keywords @> array[key] and ${visible})
+        select (select count(*) from ${names.memories} where ${where.inShard()} and large and keywords @> array[key] and ${visible})
         from unnest(${wanted}::bigint[]) with ordinality as term (key, n) order by n)::float8[] as holding`,
     values: where.values,
   };
@@ -231,15 +229,10 @@ const BATCH = 500;
 /** Deadline of the lock, in milliseconds: adds queue behind the request for it. */
 const LOCK_MS = 2_000;
 
-/** Selects the rows of the vector index; on Citus, those of its largest shard. */
-function indexSize({ memories, distributed }: Names): string {
-  const ofTable = (table: string) => `select max(c.reltuples) as rows from pg_index i
+/** Selects the rows of the vector index in this table. */
+const indexSize = (table: string): string => `select max(c.reltuples) as rows from pg_index i
     join pg_class c on c.oid = i.indexrelid join pg_am a on a.oid = c.relam
     where i.indrelid = ${table}::regclass and a.amname = 'hnsw'`;
-  const [table, ofShard] = [memories, ofTable(`'%s'`)].map(pg.escapeLiteral) as [string, string];
-  if (!distributed) return ofTable(table);
-  return `select max(nullif(result, '')::float8) as rows from run_command_on_shards(${table}, ${ofShard})`;
-}
 
 /**
  * The users that are searched through the vector and keyword indexes: all of their rows have the flag `large`. Until a
@@ -265,7 +258,7 @@ export async function openLargeUsers({
     const rows = await run('small', `select user_id from ${names.largeUsers} where ready`);
     await beforeUse(call);
     users = new Set(rows.map((row) => row.user_id as string));
-    const [index] = await run('small', indexSize(names));
+    const [index] = await run('small', names.placement.largest(indexSize));
     indexed = Number(index?.rows ?? 0);
   };
   const move = async (userId: string) => {
@@ -273,13 +266,13 @@ export async function openLargeUsers({
     // row. So once the existing rows are flagged, all are.
     await db.query(
       statement('small', `insert into ${names.largeUsers} (bucket, user_id) values ($1, $2) on conflict do nothing`),
-      [storedBucket(names, userId), userId],
+      [names.placement.storedBucket(userId), userId],
       call,
       `set local lock_timeout = ${LOCK_MS}; lock table ${names.largeUsers} in access exclusive mode`,
     );
-    const { bind, values } = conditions(shardOf(names, userId));
-    const isUser = `${inShard(names)} and user_id = ${bind(userId)}`;
-    const flag = `update ${names.memories} set large = true where ${inShard(names)} and id in (
+    const { bind, values, inShard } = conditions(names.placement.shardOf(userId));
+    const isUser = `${inShard()} and user_id = ${bind(userId)}`;
+    const flag = `update ${names.memories} set large = true where ${inShard()} and id in (
         select id from ${names.memories} where ${isUser} and not large limit ${BATCH}) returning 1`;
     while ((await run('heavy', flag, values)).length > 0);
     await run('small', `update ${names.largeUsers} set ready = true where ${isUser}`, values);

@@ -1,7 +1,5 @@
 import {
-  type AuditOptions,
   type Call,
-  type Holdings,
   MAX_DAYS,
   MAX_PERIODS,
   NO_STATS,
@@ -12,29 +10,17 @@ import {
   type UserStats,
 } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { toIso, toTextArray } from '../values.ts';
-import { hideUser, insertChangeEntry, listsOf } from './audit-log.ts';
-import { conditions, inShard, inShards, shardOf, storedBucket, whereWithin } from './conditions.ts';
-import { createKeyErasure } from './idempotency.ts';
+import { conditions, whereWithin } from '../sql/conditions.ts';
+import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 /** Users whose ids one part of a list looks at when only some of them can match. */
 const MAX_STEPS = 1_000;
-/** Memories that one statement deletes, to keep the locks short. */
-const BATCH = 10_000;
 
 const milliseconds = (sql: string): string => `date_part('epoch', ${sql}) * 1000`;
 
-/** What `Holdings` and the rows of statements count alike. */
-const ROWS = ['memories', 'vectors', 'versions', 'queued'] as const;
-
-/** Lists, counts and erases users. */
-export function createUserVerbs(
-  names: Names,
-  run: Run,
-  audit: AuditOptions | undefined,
-): Required<Pick<Provider, 'users' | 'userStats' | 'erase' | 'holdings'>> {
-  const keys = createKeyErasure(names, run);
+/** Lists and counts users. */
+export function createUserVerbs(names: Names, run: Run): Required<Pick<Provider, 'users' | 'userStats'>> {
   /**
    * The ids of users in the index's order, after one or from one on. Steps from user to user in the index on user and time,
    * so the cost does not depend on the number of their memories.
@@ -47,7 +33,7 @@ export function createUserVerbs(
        select user_id from named where user_id is not null limit $2`;
     // Of every shard, which cannot step: each reads the index entries of its first users.
     const fromShards = `select user_id from ${names.memories} where user_id ${first} $1 group by bucket, user_id order by user_id limit $2`;
-    const rows = await run('heavy', names.distributed ? fromShards : stepping, [start, limit], call);
+    const rows = await run('heavy', names.placement.distributed ? fromShards : stepping, [start, limit], call);
     return rows.map(({ user_id }) => user_id as string);
   };
 
@@ -62,8 +48,8 @@ export function createUserVerbs(
       const wanted = seen.filter((id) => id.startsWith(prefix)).slice(0, limit);
       // Of a full part, the rest of what was seen comes again.
       const last = wanted.length === limit ? wanted.at(-1) : seen.at(-1);
-      const where = conditions(names.distributed ? wanted.map(names.bucketOf) : undefined);
-      where.and(inShards(names));
+      const where = conditions(names.placement.shardsOf(wanted));
+      where.and(where.inShard());
       where.and(`user_id = any(${where.bind(toTextArray(wanted))}::text[])`);
       whereWithin(where, visible);
       const rows = await run(
@@ -82,8 +68,8 @@ export function createUserVerbs(
     },
 
     async userStats({ user_id, limit, ...visible }: StatsQuery, call): Promise<UserStats> {
-      const where = conditions(shardOf(names, user_id));
-      where.and(inShard(names));
+      const where = conditions(names.placement.shardOf(user_id));
+      where.and(where.inShard());
       where.and(`user_id = ${where.bind(user_id)}`);
       whereWithin(where, visible);
       const most = where.bind(limit);
@@ -113,66 +99,5 @@ export function createUserVerbs(
       const { per, created: counts, ...rest } = row;
       return { ...rest, oldest, newest, last_write, tags: row.tags ?? [], created: { per, counts } } as UserStats;
     },
-
-    async erase({ user_id }, call) {
-      const removed = { memories: 0, vectors: 0, versions: 0, queued: 0 };
-      for (;;) {
-        const where = conditions(shardOf(names, user_id));
-        const [user, most] = [where.bind(user_id), where.bind(BATCH)];
-        // Counted before it is deleted: with an entry Citus runs the parts one after the other.
-        const doomed = `doomed as (select id, ${names.embedding} is not null as has_vector from ${names.memories}
-            where ${inShard(names)} and user_id = ${user} limit ${most} for update),
-          counted as materialized (${countRows('doomed')})`;
-        // By id: a row that was changed while this waited for its lock has another ctid.
-        const deleted = `deleted as (delete from ${names.memories} where ${inShard(names)} and id = any(array(select id from doomed)) returning scope)`;
-        // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
-        const changed = (bucket: string) => `${listsOf('deleted')},
-          changed as (select ${bucket}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, left_scopes
-            from (select count(*) from deleted) as d left join lists on true where count > 0 or ${removed.memories === 0})`;
-        const entry = audit
-          ? `, ${changed(where.bind(storedBucket(names, user_id)))}, entry as (${insertChangeEntry(names, where.bind, { action: 'erase', left: 'left_scopes' }, call)})`
-          : '';
-        const [row] = await run(
-          'heavy',
-          `with ${doomed}, ${deleted}${entry} select * from counted`,
-          where.values,
-          call,
-        );
-        for (const kind of ROWS) removed[kind] += row?.[kind] as number;
-        if ((row?.memories as number) < BATCH) break;
-      }
-      const usage = `delete from ${names.userUsage} where bucket = $1::int2 and user_id = $2 returning 1`;
-      const usage_counts = (await run('small', usage, [storedBucket(names, user_id), user_id], call)).length;
-      const idempotency_keys = await keys.erase(user_id, call);
-      if (audit?.erased_users !== 'hash') return { ...removed, usage_counts, idempotency_keys };
-      return { ...removed, usage_counts, idempotency_keys, audit_entries: await hideUser(names, run, user_id, call) };
-    },
-
-    async holdings({ user_id }, call) {
-      const where = conditions(shardOf(names, user_id));
-      const mine = `${inShard(names)} and user_id = ${where.bind(user_id)}`;
-      const [[row], idempotency_keys] = await Promise.all([
-        run(
-          'heavy',
-          `with mine as (select id, ${names.embedding} is not null as has_vector from ${names.memories} where ${mine})
-           ${countRows('mine')}, (select count(*)::float8 from ${names.auditLog} where ${mine}) as audit_entries,
-             (select count(*)::float8 from ${names.userUsage} where ${mine}) as usage_counts,
-             (select count(*)::float8 from ${names.largeUsers} where ${mine}) as large_user_notes`,
-          where.values,
-          call,
-        ),
-        keys.count(user_id, call),
-      ]);
-      return { ...(row as unknown as Holdings), idempotency_keys };
-    },
   };
-
-  /** Counts memories of a `with`, and what goes with them by a foreign key: as it was before the statement. */
-  function countRows(memories: string): string {
-    const alike = (table: string, id: string) =>
-      `(select count(*)::float8 from ${table} where ${inShard(names)} and ${id} in (select id from ${memories}))`;
-    return `select (select count(*)::float8 from ${memories}) as memories,
-      (select count(*)::float8 from ${memories} where has_vector) as vectors,
-      ${alike(names.versions, 'id')} as versions, ${alike(names.ingestion, 'memory_id')} as queued`;
-  }
 }

@@ -1,6 +1,7 @@
 import { type Call, type UserLimits, type UserUsage, utcDay } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { type Conditions, conditions, inShard, shardOf, storedBucket } from './conditions.ts';
+import { type Conditions, conditions } from '../sql/conditions.ts';
+import { materialized, type Part, part } from '../sql/parts.ts';
 import type { Names } from './names.ts';
 
 /*
@@ -26,13 +27,18 @@ const ofDay = (today: string): string => `day - ${today}::date between 0 and 1`;
 
 /** SQL of a user's row. */
 const whereUser = (names: Names, bind: Conditions['bind'], user_id: string): string =>
-  `bucket = ${bind(storedBucket(names, user_id))}::int2 and user_id = ${bind(user_id)}`;
+  `bucket = ${bind(names.placement.storedBucket(user_id))}::int2 and user_id = ${bind(user_id)}`;
 
 /**
- * Parts of a `with`: `used` has a row if there is room for an add, which then counts. With a key, `room` has it before the key is claimed:
- * neither a key without memories nor adds without a key are kept.
+ * What comes before an add, and the parts of it that have a row if there is room, which is then taken. With a key, there is a look at the room before
+ * the key is claimed: neither a key without memories nor adds without a key are kept.
  */
-export function takeRoom(names: Names, bind: Conditions['bind'], room: Room, claim: string | undefined): string {
+export function takeRoom(
+  names: Names,
+  bind: Conditions['bind'],
+  room: Room,
+  claim: ((free: Part) => Part) | undefined,
+): { readonly first: readonly Part[]; readonly required: readonly Part[] } {
   const user = whereUser(names, bind, room.user_id);
   const fits = (['memories', 'bytes', 'adds_per_day'] as const).map(
     (kind) => `${kind} + ${bind(room.added[kind])}::int8 <= ${bind(most(room.limits[kind]))}::float8`,
@@ -41,28 +47,41 @@ export function takeRoom(names: Names, bind: Conditions['bind'], room: Room, cla
   const { memories, bytes, adds_per_day } = room.added;
   const set = `update ${names.userUsage} set memories = memories + ${bind(memories)}::int8, bytes = bytes + ${bind(bytes)}::int8,
     adds_per_day = adds_per_day + ${bind(adds_per_day)}::int8 where`;
-  if (claim === undefined) return `used as (${set} ${where} returning 1)`;
-  return `room as materialized (select 1 from ${names.userUsage} where ${where} for update), ${claim},
-    used as (${set} ${user} and (select count(*) from claimed) > 0 returning 1)`;
+  if (!claim) {
+    const used = part('used')`${set} ${where} returning 1`;
+    return { first: [used], required: [used] };
+  }
+  const free = materialized('room')`select 1 from ${names.userUsage} where ${where} for update`;
+  const claimed = claim(free);
+  const used = part('used')`${set} ${user} and (select count(*) from ${claimed}) > 0 returning 1`;
+  return { first: [free, claimed, used], required: [claimed, used] };
 }
 
-/** The same for a change of a content, after `before`, which has locked the memory. */
-export function growContent(names: Names, bind: Conditions['bind'], { user_id, added, limits, since }: Room): string {
-  const growth = `(${bind(added.bytes)}::int8 - (select octet_length(content) from before))`;
-  return `used as (update ${names.userUsage} set bytes = bytes + greatest(0, ${growth}) where ${whereUser(names, bind, user_id)}
-    and (${growth} <= 0 or counted_at >= ${bind(since)}::timestamptz and bytes + ${growth} <= ${bind(most(limits.bytes))}::float8) returning 1)`;
+/** The same for a change of a content. `before` has locked the memory. */
+export function growContent(
+  names: Names,
+  bind: Conditions['bind'],
+  before: Part<'content'>,
+  { user_id, added, limits, since }: Room,
+): Part {
+  const growth = `(${bind(added.bytes)}::int8 - (select octet_length(${before.content}) from ${before}))`;
+  const text = `update ${names.userUsage} set bytes = bytes + greatest(0, ${growth}) where ${whereUser(names, bind, user_id)}
+    and (${growth} <= 0 or counted_at >= ${bind(since)}::timestamptz and bytes + ${growth} <= ${bind(most(limits.bytes))}::float8) returning 1`;
+  return part('used')`${text}`;
 }
 
 /**
- * Part of a `with`, over the rows of `changed`: their users are counted again before the next change with limits. A count that is under way, and
- * may not see them, is void.
+ * The users of these memories are counted again before the next change with limits. A count that is under way, and may not see them, is void.
  */
-export const countAgain = (names: Names): string =>
-  `uncounted as (${mark(names, `select distinct bucket, user_id, 'epoch'::date, null::timestamptz from changed order by user_id`, '1')})`;
+export function countAgain(names: Names, changed: Part<'bucket' | 'user_id'>): Part {
+  const { bucket, user_id } = changed;
+  const users = `select distinct ${bucket}, ${user_id}, 'epoch'::date, null::timestamptz from ${changed} order by ${user_id}`;
+  return part('uncounted')`${mark(names, users, '1')}`;
+}
 
 const mark = (names: Names, rows: string, more: string): string =>
   `insert into ${names.userUsage} as known (bucket, user_id, day, counted_at) ${rows}
-   on conflict (${names.distributed ? 'bucket, ' : ''}user_id) do update set counted_at = null, mark = known.mark + ${more}`;
+   on conflict (${names.placement.key('user_id')}) do update set counted_at = null, mark = known.mark + ${more}`;
 
 /** What was counted. `own`: the bytes of one memory. */
 export interface Counted {
@@ -75,7 +94,7 @@ export function createUsage(names: Names, run: Run, since: string) {
     /** Undefined: another request has counted meanwhile, so there may be room again. */
     async count(user_id: string, id: string, call: Call): Promise<Counted | undefined> {
       const now = [new Date().toISOString(), since].sort()[1] as string;
-      const bucket = storedBucket(names, user_id);
+      const bucket = names.placement.storedBucket(user_id);
       // Those who find it marked count together: nothing is added meanwhile.
       const ifCounted = 'case when known.counted_at is null then 0 else 1 end';
       const [marked] = await run(
@@ -91,7 +110,7 @@ export function createUsage(names: Names, run: Run, since: string) {
          day = case when ${ofDay('$4')} then day else $4::date end, adds_per_day = case when ${ofDay('$4')} then adds_per_day else 0 end
        from (select count(*) as memories, coalesce(sum(octet_length(content)), 0)::int8 as bytes,
            coalesce(sum(octet_length(content)) filter (where id = $6), 0)::float8 as own
-         from ${names.memories} where ${inShard(names)} and user_id = $2) as c
+         from ${names.memories} where ${names.placement.inShard()} and user_id = $2) as c
        where u.bucket = $1::int2 and u.user_id = $2 and u.mark = $3::int8 and u.counted_at is null
        returning u.memories::float8, u.bytes::float8, u.adds_per_day::float8, c.own`,
         [bucket, user_id, marked?.mark, utcDay(), now, id],
@@ -103,14 +122,14 @@ export function createUsage(names: Names, run: Run, since: string) {
     },
 
     async userUsage({ user_id }: { readonly user_id: string }, call: Call): Promise<UserUsage> {
-      const where = conditions(shardOf(names, user_id));
+      const where = conditions(names.placement.shardOf(user_id));
       const user = where.bind(user_id);
       const today = where.bind(utcDay());
       const [row] = await run(
         'heavy',
         `select count(*)::float8 as memories, coalesce(sum(octet_length(content)), 0)::float8 as bytes,
-           coalesce((select adds_per_day from ${names.userUsage} where ${inShard(names)} and user_id = ${user} and ${ofDay(today)}), 0)::float8 as adds_per_day
-         from ${names.memories} where ${inShard(names)} and user_id = ${user}`,
+           coalesce((select adds_per_day from ${names.userUsage} where ${where.inShard()} and user_id = ${user} and ${ofDay(today)}), 0)::float8 as adds_per_day
+         from ${names.memories} where ${where.inShard()} and user_id = ${user}`,
         where.values,
         call,
       );

@@ -8,34 +8,35 @@ import {
   type WrittenQuery,
 } from '#provider';
 import type { Query, Row, Run, rememberStatements } from '../client/connections.ts';
+import type { Located } from '../scaling/placement.ts';
+import { type Conditions, conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
+import { type Part, part, withParts } from '../sql/parts.ts';
 import { insertChangeEntry } from './audit-log.ts';
-import {
-  type Conditions,
-  conditions,
-  inShard,
-  type Located,
-  part,
-  sameBucket,
-  shardOf,
-  whereOne,
-  whereWithin,
-} from './conditions.ts';
-import { BYTES, COLUMN_NAMES, columnsOf, firstWithin, toMemory } from './memory-rows.ts';
+import { whereOne } from './conditions.ts';
+import { BYTES, COLUMN_NAMES, columnsOf, type RecordColumn, toMemory } from './memory-rows.ts';
 import type { Names } from './names.ts';
 
 /*
  * Versions of memories: the statement of a change copies what it replaces.
  */
 
-/** Part of a `with`, over the rows of `before` and `changed`. */
-export const keepVersion = ({ versions }: Names): string =>
-  `kept as (insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
-    select before.*, changed.updated_at from before join changed using (id))`;
+/** A memory as it was before a change, in the order of the columns of a version. */
+export type Before = Part<'bucket' | 'version' | RecordColumn>;
 
-/** Part of a `with`, over the rows of `before` and `changed`: deletes the versions whose numbers are beyond the limit. */
-export const dropVersions = (names: Names, { max }: VersionOptions): string =>
-  `dropped as (delete from ${names.versions} where ${inShard(names)} and id in (select id from changed)
-    and version <= (select version from before) - ${max})`;
+export const keepVersion = ({ versions }: Names, before: Before, changed: Part<'id' | 'updated_at'>): Part =>
+  part('kept')`insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
+    select ${before}.*, ${changed}.${changed.updated_at} from ${before} join ${changed} using (${changed.id})`;
+
+/** Deletes the versions whose numbers are beyond the limit. */
+export const dropVersions = (
+  names: Names,
+  { max, before }: VersionOptions & { readonly before: Before },
+  changed: Part<'id'>,
+): Part =>
+  part(
+    'dropped',
+  )`delete from ${names.versions} where ${names.placement.inShard()} and id in (select ${changed.id} from ${changed})
+    and version <= (select ${before.version} from ${before}) - ${max}`;
 
 export const toVersion = (row: Row): MemoryVersion => ({
   version: row.version as number,
@@ -56,10 +57,10 @@ export function createVersions(names: Names, { run, model, audited, statement, b
   return {
     async list({ ref, before, limit, max_bytes }, call) {
       const [current, ...rows] = await byId(ref, call, (located) => {
-        const where = whereOne(names, located);
+        const where = whereOne(located);
         const found = `select ${columnsOf(names)}, version, true as current from ${memories} where ${where}`;
-        const older = part(where, (inner) => {
-          inner.and(`${inShard(names, 'v.')} and v.id = ${where.bind(located.id)}`);
+        const older = conditionOf(where, (inner) => {
+          inner.and(`${inner.inShard('v.')} and v.id = ${where.bind(located.id)}`);
           if (before !== undefined) inner.and(`v.version < ${where.bind(before)}`);
           whereWithin(inner, located, 'v.scope');
         });
@@ -83,29 +84,36 @@ export function createVersions(names: Names, { run, model, audited, statement, b
 
     async purge(ref, call) {
       const [row] = await byId(ref, call, (located) => {
-        const where = whereOne(names, located);
+        const where = whereOne(located);
         // Changes nothing, but waits for other changes, and fails while the store is frozen.
-        const changed = `changed as (update ${memories} set updated_at = updated_at where ${where} returning bucket, id, user_id, scope)`;
-        const purged = `purged as (delete from ${versions} where ${inShard(names)} and id in (select id from changed) returning 1)`;
-        const entry = audited
-          ? `, entry as (${insertChangeEntry(names, where.bind, { action: 'purge', changed: false }, call)})`
-          : '';
-        const text = `with ${changed}, ${purged}${entry} select (select count(*) from purged)::float8 as purged from changed`;
+        const changed = part(
+          'changed',
+          'bucket',
+          'id',
+          'user_id',
+          'scope',
+        )`update ${memories} set updated_at = updated_at where ${where} returning bucket, id, user_id, scope`;
+        const purged = part(
+          'purged',
+        )`delete from ${versions} where ${where.inShard()} and id in (select ${changed.id} from ${changed}) returning 1`;
+        const written = { action: 'purge', isChange: false } as const;
+        const entry = audited && part('entry')`${insertChangeEntry(names, where.bind, { changed, ...written }, call)}`;
+        const text = `${withParts([changed, purged, entry])} select (select count(*) from ${purged})::float8 as purged from ${changed}`;
         return { statement: statement('small', text), values: where.values };
       });
       return row && (row.purged as number);
     },
 
     async writtenIn({ user_id, after, limit, ...wanted }, call) {
-      const where = conditions(shardOf(names, user_id));
-      where.and(inShard(names, 'm.'));
+      const where = conditions(names.placement.shardOf(user_id));
+      where.and(where.inShard('m.'));
       where.and(`m.user_id = ${where.bind(user_id)}`);
       if (after !== undefined) where.and(`m.id > ${where.bind(after)}`);
       const matches = matching(where, wanted);
       const rows = await run(
         'heavy',
         `select id from ${memories} m where ${where} and (${matches('m')} or exists (
-           select from ${versions} v where v.id = m.id and ${sameBucket(names, 'v', 'm')} and ${matches('v')}))
+           select from ${versions} v where v.id = m.id and ${names.placement.sameBucket('v', 'm')} and ${matches('v')}))
          order by id limit ${where.bind(limit)}`,
         where.values,
         call,

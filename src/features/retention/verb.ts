@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Call, Memory } from '#contract';
 import type { Access } from '../../core/access.ts';
 import { NO_FACTS } from '../../core/audit-queue.ts';
-import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../../core/cursor.ts';
+import { cursorKind, NO_TIME } from '../../core/cursor.ts';
 import { partsIn } from '../../stores/mount-stores.ts';
 import { count, cursor, leftOut, next_cursor } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';
@@ -22,6 +22,14 @@ const RetentionBody = z
 
 const rule = z.int().min(1).meta({ description: 'The number of the rule, from 1.' });
 
+const RetentionCursor = cursorKind<RetentionPlace>('retention', {
+  position: ({ at, after = '' }) => ({ created_at: NO_TIME, id: `${at}~${after}` }),
+  place({ id }) {
+    const [, at, after] = /^(\d{1,3})~(.*)$/su.exec(id) ?? [];
+    return at === undefined ? undefined : { at: Number(at), after: after || undefined };
+  },
+});
+
 export const retention = verb({
   name: 'retention',
   method: 'POST',
@@ -38,14 +46,14 @@ export const retention = verb({
   async run({ dry_run, cursor }, access, call) {
     const rules = access.retention?.rules ?? [];
     // The numbers of rules count for these rules only.
-    const filters = { of: 'retention', dry_run, rules };
-    const from = cursor === undefined ? undefined : placeIn(decodeCursor(cursor, filters).id);
+    const filters = { dry_run, rules };
+    const from = RetentionCursor.read(cursor, filters);
     const work = () => retain(access, { from, dry_run }, call);
     const { next, ...page } = await access.shares.records(1, call, work, PAGE.max_bytes);
     return {
       rules,
       ...page,
-      next_cursor: next ? encodeCursor({ created_at: NO_TIME, id: `${next.at}~${next.after ?? ''}` }, filters) : null,
+      next_cursor: RetentionCursor.write(next, filters),
     };
   },
   id: 'applyRetention',
@@ -96,12 +104,6 @@ Pass each \`next_cursor\` as \`cursor\` until it is null, and add up the counts;
     },
   },
 });
-
-function placeIn(text: string): RetentionPlace {
-  const [, at, after] = /^(\d{1,3})~(.*)$/su.exec(text) ?? [];
-  if (at === undefined) throw malformed();
-  return { at: Number(at), after: after || undefined };
-}
 
 /** Memories that one request looks at, and rows of counts: each may be exceeded by one page. Then the time that it takes, in milliseconds. */
 const MAX_LOOKED = 2_000;

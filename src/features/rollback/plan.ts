@@ -22,7 +22,7 @@ export interface Write {
   readonly at: string;
   readonly origin: Origin | undefined;
   /** Whether all that the memory was then came with this write. */
-  readonly whole: boolean;
+  readonly writesAll: boolean;
 }
 
 /** `no_version`: what was there before is not known. `changed_since`: somebody else wrote on top of it. `rolled_back`: another rollback has undone it. */
@@ -39,8 +39,8 @@ export function writeOf(version: number, memory: Memory): Write {
   const { created_at, updated_at } = memory;
   const origin = originOf(memory);
   // An import writes all of a memory, with times and a number of its own. Others may have changed it before versions were kept.
-  const whole = origin?.via === 'import' || (version === 1 && updated_at === created_at);
-  return { version, at: origin?.at ?? updated_at, origin, whole };
+  const writesAll = origin?.via === 'import' || (version === 1 && updated_at === created_at);
+  return { version, at: origin?.at ?? updated_at, origin, writesAll };
 }
 
 /** Whether a write is among those to undo. What a rollback has written is not. */
@@ -72,13 +72,16 @@ export function planOf(writes: readonly Write[], undone: Undone): Plan | undefin
   const before = lasting.findIndex((write) => !isUndone(write, undone));
   if (before < 0) {
     const first = lasting.at(-1);
-    return first?.whole && !first.origin?.replaced ? { action: 'delete' } : keep('no_version');
+    return first?.writesAll && !first.origin?.replaced ? { action: 'delete' } : keep('no_version');
   }
   // What the version before is made of: it may build on a write that is to be undone.
-  const parts = lasting.slice(before, lasting.findIndex(({ whole }, at) => whole && at >= before) + 1 || undefined);
+  const parts = lasting.slice(
+    before,
+    lasting.findIndex(({ writesAll }, at) => writesAll && at >= before) + 1 || undefined,
+  );
   if (parts.some((write) => isUndone(write, undone))) return keep('changed_since');
   const [restored, first] = [parts[0] as Write, parts.at(-1) as Write];
-  if (!first.whole && first.at >= undone.since) return keep('no_version');
+  if (!first.writesAll && first.at >= undone.since) return keep('no_version');
   return { action: 'restore', version: restored.version };
 }
 

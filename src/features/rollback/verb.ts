@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { type Call, type Memory, OmpError, type Position, type Ref } from '#contract';
+import { type Call, type Memory, OmpError, type Ref } from '#contract';
 import { recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../../core/access.ts';
-import { decodeCursor, encodeCursor, malformed, NO_TIME } from '../../core/cursor.ts';
+import { cursorKind, malformed, NO_TIME } from '../../core/cursor.ts';
 import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
 import { partsIn } from '../../stores/mount-stores.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from '../../verbs/fields.ts';
@@ -44,6 +44,15 @@ interface Item {
   readonly memory?: Memory;
 }
 
+const RollbackCursor = cursorKind<RollbackPlace>('rollback', {
+  position: ({ at, created_at, id, start }) => ({ created_at, id: `${at}~${start}~${id}` }),
+  place({ created_at, id: text }) {
+    const [, at, start, id] = /^(\d{1,3})~(\d{1,14})~(.*)$/su.exec(text) ?? [];
+    if (id === undefined) return undefined;
+    return { at: Number(at), created_at, id, start: Number(start) };
+  },
+});
+
 export const rollback = verb({
   name: 'rollback',
   method: 'POST',
@@ -57,16 +66,16 @@ export const rollback = verb({
   demands: { write: 'all', delete: 'all', users: { in: 'id' }, trusted: true },
   facts: ({ id }, access) => access.facts({ user_id: id }),
   async run({ id: user_id, cursor, limit, dry_run, ...undone }, access, call) {
-    const filters = { of: 'rollback', user_id, dry_run, ...withoutUndefined(undone) };
+    const filters = { user_id, dry_run, ...withoutUndefined(undone) };
     const now = new Date();
-    const from = cursor === undefined ? beginning(now.getTime()) : placeIn(decodeCursor(cursor, filters));
+    const from = RollbackCursor.read(cursor, filters) ?? beginning(now.getTime());
     const work = { user_id, undone: { ...undone, now: now.toISOString() }, dry_run, limit };
     const { items, next } = await access.shares.records(limit, call, () => rollBack(access, work, from, call));
     return {
       items: items.map(({ memory, ...item }) =>
         memory && access.admitsRead(memory.scope) ? { ...item, memory: toWire(memory) } : item,
       ),
-      next_cursor: next ? encodeCursor(positionOf(next), filters) : null,
+      next_cursor: RollbackCursor.write(next, filters),
       deletes_known: access.auditQueue.read !== undefined,
     };
   },
@@ -120,7 +129,7 @@ const canTell = ({ store }: StorePart, { undone: { key } }: Work): boolean =>
   canRollBack(store) && (key === undefined || store.capabilities.stamped !== false);
 
 /** Where a walk is: after this memory of the store at this place; after all stores, in the audit log. */
-interface Place {
+interface RollbackPlace {
   readonly at: number;
   readonly created_at: string;
   /** Empty: at the beginning. */
@@ -129,15 +138,7 @@ interface Place {
   readonly start: number;
 }
 
-const beginning = (start: number, at = 0): Place => ({ at, created_at: NO_TIME, id: '', start });
-
-const positionOf = ({ at, created_at, id, start }: Place): Position => ({ created_at, id: `${at}~${start}~${id}` });
-
-function placeIn({ created_at, id: text }: Position): Place {
-  const [, at, start, id] = /^(\d{1,3})~(\d{1,14})~(.*)$/su.exec(text) ?? [];
-  if (at === undefined || start === undefined || id === undefined) throw malformed();
-  return { at: Number(at), created_at, id, start: Number(start) };
-}
+const beginning = (start: number, at = 0): RollbackPlace => ({ at, created_at: NO_TIME, id: '', start });
 
 interface Work {
   readonly user_id: string;
@@ -152,9 +153,9 @@ type Rollable = Access & { readonly store: Required<Pick<Store, 'delete'>> };
 async function rollBack(
   access: Rollable,
   work: Work,
-  from: Place,
+  from: RollbackPlace,
   call: Call,
-): Promise<SizedResult<{ items: Item[]; next: Place | undefined }>> {
+): Promise<SizedResult<{ items: Item[]; next: RollbackPlace | undefined }>> {
   const parts = partsIn(access.store);
   if (!parts.some((part) => canTell(part, work))) throw access.unsupported(NO_ORIGINS);
   const end = call.deadline === undefined ? Number.POSITIVE_INFINITY : (performance.now() + call.deadline) / 2;
@@ -193,7 +194,7 @@ interface Candidate {
 async function candidatesIn(
   part: StorePart,
   work: Work,
-  { created_at, id }: Place,
+  { created_at, id }: RollbackPlace,
   call: Call,
 ): Promise<readonly Candidate[]> {
   const { user_id, limit } = work;
@@ -227,7 +228,7 @@ async function undo(
   { id, user_id, undone, dry_run, memory: listed }: Work & { readonly id: string; readonly memory: Memory | undefined },
   call: Call,
 ): Promise<Item | undefined> {
-  const ref = access.ref({ id, user_id }, null);
+  const ref = access.ref({ id, user_id }, 'any');
   const { get, versions } = access.store;
   const reader = { get, versions: part.versions && versions };
   for (let attempt = 1; ; attempt++) {
@@ -289,7 +290,7 @@ async function historyOf(
 
 /** Without versions, who has added a memory is not known any more once somebody else has changed it. */
 function changedSince({ memory }: History, { versions }: StoreReads, undone: Undone): Plan | undefined {
-  const first = { version: 1, at: memory.created_at, origin: undefined, whole: true };
+  const first = { version: 1, at: memory.created_at, origin: undefined, writesAll: true };
   return !versions && isUndone(first, undone) ? { action: 'keep', reason: 'changed_since' } : undefined;
 }
 
@@ -318,9 +319,9 @@ const ENTRIES = 1_000;
 async function deletedIn(
   access: Access,
   { user_id, undone: { since, until, key } }: Work,
-  place: Place,
+  place: RollbackPlace,
   call: Call,
-): Promise<{ deleted: Item[]; next: Place | undefined }> {
+): Promise<{ deleted: Item[]; next: RollbackPlace | undefined }> {
   const { read } = access.auditQueue;
   if (!read) return { deleted: [], next: undefined };
   const seq = Number(place.id);

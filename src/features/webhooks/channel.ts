@@ -12,7 +12,7 @@ import {
 } from '#contract';
 import { changeMatcher, shownScope, withinMatcher } from '#toolbox';
 import { type Courier, deliver, eventOf } from './delivery.ts';
-import { createWindow, type Pending } from './window.ts';
+import { createPendingChanges, type PendingChange } from './pending-changes.ts';
 
 /** What all channels of a gateway share. */
 export interface ChannelContext extends Courier {
@@ -20,7 +20,7 @@ export interface ChannelContext extends Courier {
   readonly log: Log;
   /** Ends running deliveries. */
   readonly signal: AbortSignal;
-  /** How long a pause after failures is, in milliseconds. Default: `pauseAfter` of the window. */
+  /** How long a pause after failures is, in milliseconds. Default: `pauseAfter` of the pending changes. */
   readonly pause?: ((lasting: number) => number) | undefined;
   /** Reads the feed. */
   read(after: string): Promise<ChangePart>;
@@ -37,7 +37,7 @@ export interface Channel {
   end(): Promise<void>;
 }
 
-interface Item extends Pending {
+interface Item extends PendingChange {
   readonly change: Change;
 }
 
@@ -56,7 +56,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   const { id } = webhook;
   const matches = matcherOf(webhook);
   const admits = withinMatcher(webhook.scope === null ? null : [webhook.scope]);
-  const window = createWindow<Item>(webhook, pause);
+  const pending = createPendingChanges<Item>(webhook, pause);
   const running = new Set<Promise<void>>();
   let { deliveries } = webhook;
   /** Set when the deliveries have ended by themselves. */
@@ -67,9 +67,9 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   let atEnd = false;
 
   const save = async () => {
-    const failing = window.first?.failing_since;
+    const failing = pending.first?.failing_since;
     const failing_since = failing === undefined ? null : new Date(failing).toISOString();
-    const patch = { cursor: window.cursor, failing_since, deliveries, ...ending };
+    const patch = { cursor: pending.cursor, failing_since, deliveries, ...ending };
     try {
       // Without the lease, nothing that this channel knows counts any more.
       if (!(await store.save({ id, lease, patch }, backgroundCall('webhooks')))) ended = true;
@@ -88,7 +88,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
     try {
       const { changes, next, more } = await context.read(after);
       const items = changes.filter(matches).map((change) => toItem(change, admits));
-      window.add(items, next);
+      pending.add(items, next);
       if (more) atEnd = false;
       if (items.length === 0 && next !== after) saving.in(SAVE_SKIPPED_MS);
     } catch (error) {
@@ -108,20 +108,20 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
     deliveries = [delivery, ...deliveries].slice(0, REMEMBERED);
     if (delivery.outcome === 'delivered') {
       if (item.failing_since !== undefined) log.info({ webhook_id: id }, 'the deliveries of a webhook work again');
-      window.delivered(item);
+      pending.delivered(item);
     } else {
       if (item.failing_since === undefined)
         log.warn(factsOf(id, delivery), 'a delivery of a webhook failed; it will be retried');
-      window.failed(item, Date.now(), retryAfter);
+      pending.failed(item, Date.now(), retryAfter);
       if (delivery.outcome === 'gone') await stop('gone');
-      else if (window.isHopeless(Date.now())) await stop('given_up');
+      else if (pending.isHopeless(Date.now())) await stop('given_up');
     }
     saving.in(SAVE_MS);
   };
   const step = () => {
     if (ended) return;
-    if (!reading && !atEnd && !window.isFull) void read(window.readUntil);
-    for (let item = window.take(Date.now()); item; item = window.take(Date.now())) {
+    if (!reading && !atEnd && !pending.isFull) void read(pending.readUntil);
+    for (let item = pending.take(Date.now()); item; item = pending.take(Date.now())) {
       const sent = send(item)
         // The gateway stops: whether it was delivered is not known.
         .catch(() => {})
@@ -131,20 +131,20 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
         });
       running.add(sent);
     }
-    const due = window.nextDue(Date.now());
+    const due = pending.nextDue(Date.now());
     if (due !== undefined) stepping.in(due - Date.now());
   };
   /** Ends the deliveries until somebody resumes them. */
   const stop = async (state: 'gone' | 'given_up' | 'lost'): Promise<void> => {
     if (ended) return;
     ended = true;
-    ending = { state, undelivered: window.undelivered + (state === 'lost' ? 0 : await countRest()) };
+    ending = { state, undelivered: pending.undelivered + (state === 'lost' ? 0 : await countRest()) };
     log.error({ webhook_id: id, state, undelivered: ending.undelivered }, 'a webhook is not delivered any more');
     saving.in(0);
   };
   const countRest = async (): Promise<number> => {
     let count = 0;
-    let part: ChangePart = { changes: [], next: window.readUntil, more: true };
+    let part: ChangePart = { changes: [], next: pending.readUntil, more: true };
     for (let i = 0; part.more && i < MAX_COUNTED_PARTS; i++) {
       part = await context.read(part.next).catch(() => ({ ...part, more: false }));
       count += part.changes.filter(matches).length;
@@ -158,7 +158,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
       atEnd = false;
       step();
     },
-    lag: (now) => (window.first ? now - Date.parse(window.first.change.at) : 0),
+    lag: (now) => (pending.first ? now - Date.parse(pending.first.change.at) : 0),
     async end() {
       ended = true;
       stepping.clear();
@@ -178,7 +178,7 @@ function matcherOf({
   return (change) => (actions === null || actions.includes(change.action)) && matches(change);
 }
 
-/** With the scope that the webhook gets to know, and without the others, which only the filter reads: a window of them could take 50 MB. */
+/** With the scope that the webhook gets to know, and without the others, which only the filter reads: all that are pending could take 50 MB. */
 const toItem = (change: Change, admits: (scope: string | null) => boolean): Item => {
   const { cursor, user_id } = change;
   return {

@@ -34,7 +34,7 @@ export function eventOf(webhook: Pick<StoredWebhook, 'id'>, { key, action, at, .
   return { id: `msg_${hash}`, type, body: JSON.stringify({ type, timestamp: at, data }) };
 }
 
-/** One attempt; `window.ts` says when there is another, `channel.ts` when it stops. Rejects only if the signal aborts. */
+/** One attempt; `pending-changes.ts` says when there is another, `channel.ts` when it stops. Rejects only if the signal aborts. */
 export async function deliver(
   webhook: StoredWebhook,
   { id, type, body }: Event,

@@ -110,25 +110,6 @@ describe('[Decision 52] an admin', () => {
   });
 });
 
-it('[Decision 52] nobody else manages webhooks', async () => {
-  const { as, admin } = await openAdmin();
-  const { id } = await create(admin, { url: 'https://example.com/' });
-  for (const client of [as('*:*'), as('read:*'), as()]) {
-    for (const reply of [
-      await client.ask('/webhooks'),
-      await client.tell('POST', '/webhooks', { url: 'https://example.com/' }),
-      await client.tell('DELETE', `/webhooks/${id}`),
-      await client.tell('POST', `/webhooks/${id}/test`),
-      await client.tell('POST', `/webhooks/${id}/resume`),
-      await client.tell('POST', `/webhooks/${id}/rotate`),
-    ]) {
-      expectError(reply, 'scope_denied');
-      expect(reply.text).toContain('admin:*');
-    }
-  }
-  expect(await items(admin)).toHaveLength(1);
-});
-
 it('[Decision 52] without OMP_WEBHOOK_SECRET there are none, and the answer says what is missing', async () => {
   const { client, capabilities, close } = await openSubject({
     ...{ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword' },

@@ -1,6 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Log } from '#provider';
-import { bucketSql, type Names } from '../tables/names.ts';
+import type { Names } from '../tables/names.ts';
+import { bucketSql, distributeTable, SEQUENTIALLY, unplaced } from './placement.ts';
 
 type Query = (text: string, values?: readonly unknown[]) => Promise<readonly unknown[]>;
 
@@ -24,8 +25,7 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
   const started = performance.now();
   const secret = `(select bucket_secret from ${store})`;
   const bucketOf = (column: string) => bucketSql(secret, column);
-  // The changes of many shards in one transaction, one after the other, so that they do not lock each other out.
-  await client.query(`set local citus.multi_shard_modify_mode = 'sequential'`);
+  await client.query(SEQUENTIALLY);
   await client.query(`
     alter table ${ingestion} drop constraint ingestion_memory_id_fkey, drop constraint ingestion_pkey;
     alter table ${versions} drop constraint memory_versions_id_fkey, drop constraint memory_versions_pkey;
@@ -49,11 +49,10 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
     -- It has no key, and a shard moves by logical replication. Only the retention changes rows, so this costs nothing else.
     alter table ${auditLog} replica identity full;
   `);
-  const tables = [memories, versions, ingestion, auditLog, onceKeys, largeUsers, userUsage];
-  const [first = '', ...others] = tables.map(pg.escapeLiteral);
-  await client.query(`select create_distributed_table(${first}, 'bucket')`);
-  for (const table of others)
-    await client.query(`select create_distributed_table(${table}, 'bucket', colocate_with => ${first})`);
+  await client.query(`${distributeTable(memories)})`);
+  const placed = unplaced(memories, true);
+  for (const table of [versions, ingestion, auditLog, onceKeys, largeUsers, userUsage])
+    await client.query(placed.distribute(table));
   for (const [table, id] of [
     [ingestion, 'memory_id'],
     [versions, 'id'],
@@ -73,13 +72,13 @@ export async function distribute(client: pg.Client, names: Names, log: Log): Pro
  * Only a trigger runs where a row is stored; that of an audit log reads nothing but the number of the node, so it is safe. In
  * the caller's transaction.
  */
-export async function stampChanges(client: pg.Client, { schema, auditLog }: Names): Promise<void> {
+export async function stampChanges(client: pg.Client, { schema, auditLog, placement }: Names): Promise<void> {
   const exists = await client.query(`select from pg_trigger where tgrelid = $1::regclass and tgname = 'stamp_change'`, [
     auditLog,
   ]);
   if (exists.rowCount !== 0) return;
   // One by one: Citus sends the text of each on to its nodes.
-  await client.query('set local citus.enable_unsafe_triggers = on');
+  await client.query(placement.triggers);
   await client.query(`alter table ${auditLog} alter column xid drop default`);
   await client.query(`create or replace function ${schema}.stamp_change() returns trigger language plpgsql as $$ begin
       new.node := (select groupid from pg_catalog.pg_dist_local_group);

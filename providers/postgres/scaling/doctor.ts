@@ -1,6 +1,8 @@
 import type { Finding } from '#provider';
-import { ID_WITH_BUCKET, type Names } from '../tables/names.ts';
-import { ok, problem, type Read, warning } from './doctor-common.ts';
+import { withStartupClient } from '../client/startup-client.ts';
+import { ok, problem, type Read, warning } from '../commands/doctor-common.ts';
+import type { Names } from '../tables/names.ts';
+import { ID_WITH_BUCKET } from './placement.ts';
 
 interface Node {
   readonly name: string;
@@ -51,3 +53,18 @@ export async function checkNodes(read: Read, { memories }: Names): Promise<Findi
   }
   return findings;
 }
+
+/** Whether the read replica answers and follows. Without it the primary serves everything. */
+export const checkReplica = (connectionString: string, connectionTimeoutMillis: number): Promise<Finding> =>
+  withStartupClient({ connectionString, connectionTimeoutMillis }, async (client) => {
+    const { rows } = await client.query<{ standby: boolean; seconds: number | null }>(
+      `select pg_is_in_recovery() as standby,
+         round(date_part('epoch', now() - pg_last_xact_replay_timestamp())) as seconds`,
+    );
+    const { standby = false, seconds = null } = rows[0] ?? {};
+    if (!standby)
+      return warning('connection', 'OMP_POSTGRES_READ_URL leads to a server that is no replica, so it is not used');
+    return ok('connection', `the read replica answers; its last transaction is ${seconds ?? '?'} seconds old`);
+  }).catch((error: unknown) =>
+    warning('connection', `read replica: ${error instanceof Error ? error.message : String(error)}`),
+  );

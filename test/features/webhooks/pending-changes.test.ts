@@ -1,102 +1,110 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createWindow, type Pending, pauseAfter } from '../../../src/features/webhooks/window.ts';
+import {
+  createPendingChanges,
+  type PendingChange,
+  pauseAfter,
+} from '../../../src/features/webhooks/pending-changes.ts';
 
-const item = (cursor: string, user_id: string): Pending => ({
+const item = (cursor: string, user_id: string): PendingChange => ({
   ...{ cursor, user_id },
   ...{ state: 'waiting', failing_since: undefined, due: 0 },
 });
 const open = (cursor = '0', failing_since: string | null = null) =>
-  createWindow<Pending>({ cursor, failing_since }, (lasting) => lasting + 10);
+  createPendingChanges<PendingChange>({ cursor, failing_since }, (lasting) => lasting + 10);
 const HOUR_MS = 3_600_000;
 
-describe('[Decision 52] a window', () => {
+describe('[Decision 52] pending changes', () => {
   it('sends one change of each user at a time, the oldest first, four together', () => {
-    const window = open();
-    window.add(
+    const pending = open();
+    pending.add(
       ['a1', 'a2', 'b1', 'c1', 'd1', 'e1'].map((cursor) => item(cursor, cursor[0] as string)),
       'end',
     );
-    const taken = [window.take(0), window.take(0), window.take(0), window.take(0)];
+    const taken = [pending.take(0), pending.take(0), pending.take(0), pending.take(0)];
     expect(taken.map((one) => one?.cursor)).toEqual(['a1', 'b1', 'c1', 'd1']);
-    expect(window.take(0)).toBeUndefined();
-    window.delivered(taken[0] as Pending);
-    expect(window.take(0)?.cursor).toBe('a2');
+    expect(pending.take(0)).toBeUndefined();
+    pending.delivered(taken[0] as PendingChange);
+    expect(pending.take(0)?.cursor).toBe('a2');
   });
 
   it('moves its cursor to the last change that was delivered without a gap', () => {
-    const window = open();
-    window.add([item('1', 'a'), item('2', 'b'), item('3', 'c')], '9');
-    const [first, second, third] = [window.take(0), window.take(0), window.take(0)] as [Pending, Pending, Pending];
-    window.delivered(second);
-    expect([window.cursor, window.undelivered]).toEqual(['0', 2]);
-    window.delivered(first);
-    expect(window.cursor).toBe('2');
-    window.delivered(third);
-    expect([window.cursor, window.readUntil]).toEqual(['9', '9']);
-    window.add([], '12');
-    expect(window.cursor).toBe('12');
+    const pending = open();
+    pending.add([item('1', 'a'), item('2', 'b'), item('3', 'c')], '9');
+    const [first, second, third] = [pending.take(0), pending.take(0), pending.take(0)] as [
+      PendingChange,
+      PendingChange,
+      PendingChange,
+    ];
+    pending.delivered(second);
+    expect([pending.cursor, pending.undelivered]).toEqual(['0', 2]);
+    pending.delivered(first);
+    expect(pending.cursor).toBe('2');
+    pending.delivered(third);
+    expect([pending.cursor, pending.readUntil]).toEqual(['9', '9']);
+    pending.add([], '12');
+    expect(pending.cursor).toBe('12');
   });
 
   it('holds up the user of a failed change only, and sends one at a time until one succeeds', () => {
-    const window = open();
-    window.add([item('1', 'a'), item('2', 'a'), item('3', 'b'), item('4', 'c')], '9');
-    const first = window.take(0) as Pending;
-    window.failed(first, 0);
-    const other = window.take(1) as Pending;
+    const pending = open();
+    pending.add([item('1', 'a'), item('2', 'a'), item('3', 'b'), item('4', 'c')], '9');
+    const first = pending.take(0) as PendingChange;
+    pending.failed(first, 0);
+    const other = pending.take(1) as PendingChange;
     expect(other.cursor).toBe('3');
-    expect(window.take(1)).toBeUndefined();
-    expect(window.nextDue(1)).toBe(10);
-    window.delivered(other);
-    expect(window.take(1)?.cursor).toBe('4');
-    expect(window.cursor).toBe('0');
-    expect(window.take(10)?.cursor).toBe('1');
+    expect(pending.take(1)).toBeUndefined();
+    expect(pending.nextDue(1)).toBe(10);
+    pending.delivered(other);
+    expect(pending.take(1)?.cursor).toBe('4');
+    expect(pending.cursor).toBe('0');
+    expect(pending.take(10)?.cursor).toBe('1');
   });
 
   it('rests after three failures in a row, or as long as the receiver asks, at most an hour', () => {
-    const window = open();
-    window.add(
+    const pending = open();
+    pending.add(
       [...'abcd'].map((user) => item(user, user)),
       'end',
     );
-    for (const now of [0, 1, 2]) window.failed(window.take(now) as Pending, now);
+    for (const now of [0, 1, 2]) pending.failed(pending.take(now) as PendingChange, now);
     // All failures have lasted 2 ms.
-    expect(window.take(13)).toBeUndefined();
-    expect(window.nextDue(13)).toBe(14);
-    const again = window.take(14) as Pending;
+    expect(pending.take(13)).toBeUndefined();
+    expect(pending.nextDue(13)).toBe(14);
+    const again = pending.take(14) as PendingChange;
     expect(again.cursor).toBe('a');
-    window.failed(again, 14, 60);
-    expect(window.nextDue(14)).toBe(14 + 60_000);
-    const late = window.take(60_014) as Pending;
-    window.failed(late, 60_014, 999_999);
-    expect(window.nextDue(60_014)).toBe(60_014 + HOUR_MS);
+    pending.failed(again, 14, 60);
+    expect(pending.nextDue(14)).toBe(14 + 60_000);
+    const late = pending.take(60_014) as PendingChange;
+    pending.failed(late, 60_014, 999_999);
+    expect(pending.nextDue(60_014)).toBe(60_014 + HOUR_MS);
   });
 
   it('is hopeless when the change after the cursor has failed for a day, also under other gateways', () => {
     const since = '2026-01-01T00:00:00.000Z';
-    const window = open('0', since);
+    const pending = open('0', since);
     const start = Date.parse(since);
-    expect(window.isHopeless(start)).toBe(false);
-    window.add([item('1', 'a'), item('2', 'b')], '9');
-    const [first, second] = [window.take(start), window.take(start)];
+    expect(pending.isHopeless(start)).toBe(false);
+    pending.add([item('1', 'a'), item('2', 'b')], '9');
+    const [first, second] = [pending.take(start), pending.take(start)];
     // The receiver failed before: one at a time.
     expect([first?.cursor, second]).toEqual(['1', undefined]);
-    window.failed(first as Pending, start + 24 * HOUR_MS - 1);
-    expect(window.isHopeless(start + 24 * HOUR_MS - 1)).toBe(false);
-    expect(window.isHopeless(start + 24 * HOUR_MS)).toBe(true);
+    pending.failed(first as PendingChange, start + 24 * HOUR_MS - 1);
+    expect(pending.isHopeless(start + 24 * HOUR_MS - 1)).toBe(false);
+    expect(pending.isHopeless(start + 24 * HOUR_MS)).toBe(true);
   });
 
   it('is full with 1,000 changes', () => {
-    const window = open();
-    window.add(
+    const pending = open();
+    pending.add(
       Array.from({ length: 999 }, (_, n) => item(`${n}`, 'a')),
       '999',
     );
-    expect(window.isFull).toBe(false);
-    window.add([item('1000', 'a')], '1000');
-    expect(window.isFull).toBe(true);
-    window.delivered(window.take(0) as Pending);
-    expect(window.isFull).toBe(false);
+    expect(pending.isFull).toBe(false);
+    pending.add([item('1000', 'a')], '1000');
+    expect(pending.isFull).toBe(true);
+    pending.delivered(pending.take(0) as PendingChange);
+    expect(pending.isFull).toBe(false);
   });
 
   it('lets the first copies of each user arrive in order, whatever fails and whoever takes over', () => {
@@ -110,30 +118,30 @@ describe('[Decision 52] a window', () => {
       fc.property(script, ({ users, fates, chosen }) => {
         const all = users.map((user, n) => ({ cursor: String(n + 1), user }));
         const rest = (cursor: string) => all.slice(Number(cursor)).map((one) => item(one.cursor, one.user));
-        const arrived: Pending[] = [];
-        let window = open();
-        window.add(rest('0'), String(all.length));
-        let sending: Pending[] = [];
+        const arrived: PendingChange[] = [];
+        let pending = open();
+        pending.add(rest('0'), String(all.length));
+        let sending: PendingChange[] = [];
         let now = 0;
         const takeOver = () => {
           // What the dead gateway was sending may still arrive, after anything that the next one sends.
-          window = open(window.cursor);
-          window.add(rest(window.cursor), String(all.length));
+          pending = open(pending.cursor);
+          pending.add(rest(pending.cursor), String(all.length));
           sending = [];
         };
-        for (let step = 0; window.first; step++) {
+        for (let step = 0; pending.first; step++) {
           now += 1_000;
-          for (let one = window.take(now); one; one = window.take(now)) sending.push(one);
+          for (let one = pending.take(now); one; one = pending.take(now)) sending.push(one);
           if (sending.length === 0) {
-            now = window.nextDue(now) ?? now;
+            now = pending.nextDue(now) ?? now;
             continue;
           }
-          const [one] = sending.splice((chosen[step] ?? 0) % sending.length, 1) as [Pending];
+          const [one] = sending.splice((chosen[step] ?? 0) % sending.length, 1) as [PendingChange];
           const fate = fates[step] ?? 2;
           if (fate > 0) arrived.push(one);
           if (fate === 4) takeOver();
-          else if (fate < 2) window.failed(one, now);
-          else window.delivered(one);
+          else if (fate < 2) pending.failed(one, now);
+          else pending.delivered(one);
         }
         const seen = new Set<string>();
         const first = arrived.filter(({ cursor }) => !seen.has(cursor) && seen.add(cursor));

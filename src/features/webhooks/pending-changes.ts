@@ -1,7 +1,7 @@
 import type { StoredWebhook } from '#contract';
 
 /** A change on its way to a receiver. */
-export interface Pending {
+export interface PendingChange {
   /** The cursor after it. */
   readonly cursor: string;
   readonly user_id: string;
@@ -28,7 +28,7 @@ export const pauseAfter = (lasting: number): number =>
   Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, lasting)) * (0.75 + Math.random() / 2);
 
 /** What a webhook has read of the feed and not stored as delivered, and what may be sent next. No I/O. */
-export interface Window<Item extends Pending> {
+export interface PendingChanges<Item extends PendingChange> {
   /** Every change up to here was delivered. */
   readonly cursor: string;
   /** Where the feed is read on. */
@@ -51,10 +51,10 @@ export interface Window<Item extends Pending> {
   isHopeless(now: number): boolean;
 }
 
-export function createWindow<Item extends Pending>(
+export function createPendingChanges<Item extends PendingChange>(
   webhook: Pick<StoredWebhook, 'cursor' | 'failing_since'>,
   pause = pauseAfter,
-): Window<Item> {
+): PendingChanges<Item> {
   const items: Item[] = [];
   let { cursor } = webhook;
   let readUntil = cursor;
@@ -80,7 +80,7 @@ export function createWindow<Item extends Pending>(
       return item.state === 'waiting';
     });
   };
-  const ended = (item: Item, state: Pending['state']) => {
+  const ended = (item: Item, state: PendingChange['state']) => {
     item.state = state;
     sending--;
   };

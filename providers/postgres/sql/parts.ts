@@ -1,0 +1,33 @@
+/*
+ * Parts of a `with` that one function makes and another one reads. A part says what it is called and which columns it has, so a statement that
+ * reads a part without having it, or a column that it lacks, does not compile. What a single text makes and reads stays in that text.
+ */
+
+/** As text, its name; as properties, the names of its columns. */
+export type Part<Column extends string = never> = { readonly [Name in Column]: Name } & {
+  /** `name as (…)` */
+  readonly definition: string;
+  toString(): string;
+};
+
+type Sql<Made> = (text: TemplateStringsArray, ...values: readonly unknown[]) => Made;
+
+const makePart =
+  (how: string) =>
+  <Column extends string = never>(name: string, ...columns: readonly Column[]): Sql<Part<Column>> =>
+  (text, ...values) => {
+    const made = { definition: `${name} as ${how}(${String.raw({ raw: text }, ...values)})`, toString: () => name };
+    return Object.assign(made, Object.fromEntries(columns.map((column) => [column, column]))) as Part<Column>;
+  };
+
+/** `part('changed', 'id')` with the SQL as a template behind it. */
+export const part = makePart('');
+
+/** A part that the planner computes once, by itself. */
+export const materialized = makePart('materialized ');
+
+/** Nothing without parts. Each may read those before it. */
+export function withParts(parts: readonly (Part | false | undefined)[]): string {
+  const definitions = parts.flatMap((each) => (each ? each.definition : []));
+  return definitions.length > 0 ? `with ${definitions.join(', ')}` : '';
+}
