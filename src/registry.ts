@@ -8,6 +8,7 @@ const PROVIDERS = {
   pinecone: () => import('../providers/pinecone/index.ts'),
   qdrant: () => import('../providers/collections/qdrant.ts'),
   memory: () => import('../providers/memory/index.ts'),
+  libsql: () => import('../providers/collections/libsql.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
 /** The name of a provider in `/capabilities`, errors, metrics and logs. */

@@ -1,4 +1,5 @@
 import type { QdrantClient, Schemas } from '@qdrant/js-client-rest';
+import { z } from 'zod';
 import {
   type Call,
   type Collection,
@@ -15,10 +16,27 @@ import {
   type Point,
   type Selection,
 } from '#provider';
-import { Options } from './qdrant-options.ts';
 
 const TITLE = 'Qdrant';
-const CLIENT = { name: '@qdrant/js-client-rest', range: '^1.16.0' } as const;
+const CLIENT = '@qdrant/js-client-rest@1.18';
+
+/** The options of a collection. */
+export const Options = z.strictObject({
+  /** Address of the server. Without a port it is 6333, as in every client of Qdrant; a path is put before those of the interface. */
+  url: z.url({ protocol: /^https?$/ }).default('http://127.0.0.1:6333'),
+  api_key: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/)
+    .optional(),
+  collection: z
+    .string()
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: what the server refuses
+    .regex(/^[^<>:"/\\|?*\0\x1f]{1,255}$/)
+    .default('omp-memories'),
+  /** Whether a search compares all vectors of the user; false: those of a user with very many are searched by the index, approximately. */
+  exact: z.boolean().default(true),
+});
+export type Options = z.output<typeof Options>;
 
 export const qdrant: CollectionSpec<Options> = {
   specVersion: 1,

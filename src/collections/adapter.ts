@@ -5,22 +5,18 @@ import type { Failure } from './collection.ts';
  */
 
 /**
- * Loads the client library of a database, an optional peer dependency. Throws for an operator if it is not installed. `range`: its versions that
- * were tried, as npm takes them.
+ * Loads the client library of a database, an optional peer dependency. Throws for an operator if it is not installed. `wanted`: its name and the
+ * versions that were tried, as npm takes them, such as `@libsql/client@0.18`.
  */
-export async function loadPackage<Module>(
-  load: () => Promise<Module>,
-  { name, range }: { readonly name: string; readonly range: string },
-): Promise<Module> {
+export async function loadPackage<Module>(load: () => Promise<Module>, wanted: string): Promise<Module> {
   try {
     return await load();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
+    const name = wanted.slice(0, wanted.lastIndexOf('@'));
     // A package that is there, and lacks one of its own, says so itself.
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message.includes(`'${name}'`)) throw error;
-    throw new Error(
-      `the package ${name} is not installed; install it beside the gateway: npm install ${name}@${range}`,
-    );
+    throw new Error(`the package ${name} is not installed; install it beside the gateway: npm install ${wanted}`);
   }
 }
 

@@ -1,6 +1,6 @@
+import { COLLECTION_NAMES } from './collection-settings.ts';
 import type { Input } from './mistakes.ts';
 import { SETTINGS, type Setting, settingFor } from './schema-reader.ts';
-import { VECTORS_ONLY } from './settings.ts';
 
 /** The value of a choice such as `provider`; undefined: a mistake hides it. */
 function choiceOf(key: string, inputs: ReadonlyMap<string, Input>): unknown {
@@ -81,9 +81,10 @@ export function unmet(inputs: ReadonlyMap<string, Input>, named = withVariable):
   if (choice('provider') === 'pinecone') {
     require('pinecone.api_key', 'while provider is pinecone');
     require('pinecone.index_host', 'while provider is pinecone');
+    mistakes.push(...vectorsOnly(inputs, 'while provider is pinecone'));
   }
-  const provider = String(choice('provider'));
-  if (VECTORS_ONLY.includes(provider)) mistakes.push(...vectorsOnly(inputs, `while provider is ${provider}`));
+  const collection = COLLECTION_NAMES.find((name) => name === choice('provider'));
+  if (collection !== undefined) mistakes.push(...vectorsOnly(inputs, `while provider is ${collection}`));
   if (inputs.has('postgres.read_url')) {
     require('postgres.url', 'while postgres.read_url is set: an embedded Postgres has no replica');
     if (choice('postgres.distributed') === 'citus') {

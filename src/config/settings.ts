@@ -2,22 +2,19 @@ import { z } from 'zod';
 import { Options as MemoryOptions } from '../../providers/memory/memory-options.ts';
 import { scope } from '../verbs/fields.ts';
 import { access, limits } from './access-settings.ts';
+import { COLLECTION_NAMES, collections } from './collection-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
 import { mapping } from './mapping-settings.ts';
 import { nearest } from './mistakes.ts';
 import { pinecone } from './pinecone-settings.ts';
 import { ingestion, postgres } from './postgres-settings.ts';
-import { qdrant } from './qdrant-settings.ts';
 import { retention } from './retention-settings.ts';
 
 /** Our own providers. The registry has one loader for each. */
-export const PROVIDER_NAMES = ['postgres', 'pinecone', 'qdrant', 'memory'] as const;
+export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory', ...COLLECTION_NAMES] as const;
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
 export const isBuiltIn = (provider: string): provider is ProviderName =>
   PROVIDER_NAMES.some((name) => name === provider);
-
-/** Those without keyword search. */
-export const VECTORS_ONLY: readonly string[] = ['pinecone', 'qdrant'] satisfies ProviderName[];
 
 /** The name of a package in lower case, with or without its scope, or a path that begins like one. */
 const PROVIDER = /^(?:(?:@[a-z0-9][a-z0-9._-]*\/)?[a-z0-9][a-z0-9._-]*|\.{0,2}\/.+)$/;
@@ -284,7 +281,7 @@ export const GROUPS = {
   Postgres: { postgres: postgres.prefault({}) },
   'Mapped tables': { mapping: mapping.prefault({}) },
   Pinecone: { pinecone: pinecone.prefault({}) },
-  Qdrant: { qdrant: qdrant.prefault({}) },
+  'Vector databases': collections,
   'In-memory provider': { memory: memory.prefault({}) },
   'Metrics and traces': { metrics: metrics.prefault({}), tracing: tracing.prefault({}) },
 };
@@ -303,7 +300,7 @@ export const configSchema = z.strictObject({
   ...GROUPS.Postgres,
   ...GROUPS['Mapped tables'],
   ...GROUPS.Pinecone,
-  ...GROUPS.Qdrant,
+  ...GROUPS['Vector databases'],
   ...GROUPS['In-memory provider'],
   ...GROUPS['Metrics and traces'],
 });

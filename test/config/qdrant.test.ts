@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Options } from '../../providers/collections/qdrant-options.ts';
+import { Options } from '../../providers/collections/qdrant.ts';
 import { settingFor } from '../../src/config/schema-reader.ts';
 import { load, mistakesOf } from './sources.ts';
 

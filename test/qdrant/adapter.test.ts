@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Collection, FIELDS, type Filter, type Point } from '#provider';
-import { qdrant } from '../../providers/collections/qdrant.ts';
-import { Options } from '../../providers/collections/qdrant-options.ts';
+import { Options, qdrant } from '../../providers/collections/qdrant.ts';
 import { type Fault, type QdrantServer, startQdrant } from '../qdrant-server/start.ts';
 import { eventually } from '../support/eventually.ts';
 import { call } from '../support/requests.ts';

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts';
+import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
+import { settingFacts } from './facts.ts';
+
+/*
+ * Settings of the vector databases whose adapters are in `providers/collections`, each under its name. The adapters' schemas decide what is allowed.
+ */
+
+const LIBSQL = { only: ['provider', 'libsql'] } as const;
+const { shape } = LibsqlOptions;
+
+const libsql = z.strictObject({
+  url: shape.url.register(settingFacts, {
+    env: 'OMP_LIBSQL_URL',
+    description: 'Database; unset: the file libsql.db in data_dir',
+    allowed: 'an address that begins with libsql://, http://, https://, ws:// or wss://, or file: and a path',
+    example: 'libsql://memories-me.turso.io',
+    ...LIBSQL,
+  }),
+  auth_token: shape.auth_token.register(settingFacts, {
+    env: 'OMP_LIBSQL_AUTH_TOKEN',
+    description: 'Token of a database on a server',
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${TURSO_AUTH_TOKEN}',
+    ...LIBSQL,
+  }),
+  table: shape.table.register(settingFacts, {
+    env: 'OMP_LIBSQL_TABLE',
+    description: 'Table of the memories, created by the first start',
+    allowed: 'letters, digits and _, at most 63, no digit first',
+    ...LIBSQL,
+  }),
+});
+
+const QDRANT = { only: ['provider', 'qdrant'] } as const;
+const { shape: qdrantShape } = QdrantOptions;
+
+const qdrant = z.strictObject({
+  url: qdrantShape.url.register(settingFacts, {
+    env: 'QDRANT_URL',
+    description: 'Address of the server; without a port it is 6333',
+    allowed: 'an http:// or https:// URL',
+    ...QDRANT,
+  }),
+  api_key: qdrantShape.api_key.register(settingFacts, {
+    env: 'QDRANT_API_KEY',
+    description: 'API key of the server; unset: it has none',
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${QDRANT_API_KEY}',
+    ...QDRANT,
+  }),
+  collection: qdrantShape.collection.register(settingFacts, {
+    env: 'OMP_QDRANT_COLLECTION',
+    description: 'Collection of the memories; the first start creates it',
+    allowed: '1 to 255 characters without < > : " / \\ | ? *',
+    ...QDRANT,
+  }),
+  exact: qdrantShape.exact.register(settingFacts, {
+    env: 'OMP_QDRANT_EXACT',
+    description:
+      "Whether a search compares all of a user's vectors; false: Qdrant may use its index, which is approximate",
+    ...QDRANT,
+  }),
+});
+
+/** By name of the provider. */
+export const collections = { libsql: libsql.prefault({}), qdrant: qdrant.prefault({}) };
+/** The providers of this kind. */
+export const COLLECTION_NAMES = Object.keys(collections) as (keyof typeof collections)[];
