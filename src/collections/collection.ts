@@ -15,14 +15,14 @@ import type {
 
 /** What a point holds under a field. A number is an integer below 2^53 or a fraction; a list may be empty. */
 export type FieldValue = string | number | readonly string[];
-export type Fields = Readonly<Record<string, FieldValue>>;
+export type PointFields = Readonly<Record<string, FieldValue>>;
 
 /** One record of a collection. */
 export interface Point {
   /** A text of 1 to 512 characters, or with `traits.ids: 'uuid'` a UUID in lower case. */
   readonly id: string;
   /** Every point has every field of `FIELDS`. */
-  readonly fields: Fields;
+  readonly fields: PointFields;
   /** Never all zero: some databases refuse that or leave it out of searches, so the kit marks such points and stores another vector. */
   readonly vector: Float32Array;
 }
@@ -30,7 +30,7 @@ export interface Point {
 /** A point as it was asked for: what was not asked for may be missing. */
 export interface FoundPoint {
   readonly id: string;
-  readonly fields: Fields;
+  readonly fields: PointFields;
   readonly vector?: Float32Array | undefined;
 }
 

@@ -1,13 +1,13 @@
 import type { ListQuery, SearchQuery, Visible, Written } from '#contract';
 import { hasWildcard, literalPrefix, withinMatcher } from '#toolbox';
-import type { Fields, Filter, OptionalFilter } from './collection.ts';
+import type { Filter, OptionalFilter, PointFields } from './collection.ts';
 
 /*
  * What a query wants, as filters: those that the database decides, and those that are decided here on what it returns.
  */
 
 /** Tells whether a point is wanted, by its fields. */
-type Test = (fields: Fields) => boolean;
+type Test = (fields: PointFields) => boolean;
 
 /** What a query wants. `rest`: what the database cannot decide; undefined: nothing. */
 export interface Condition {
@@ -37,7 +37,7 @@ interface Part {
   readonly test?: Test;
 }
 
-const scopeOf = ({ scope }: Fields): string | null => (scope === '' ? null : String(scope));
+const scopeOf = ({ scope }: PointFields): string | null => (scope === '' ? null : String(scope));
 const SCOPED = not(equals('scope', ''));
 
 /** The points whose scope matches one of these globs; the empty one matches those without a scope. */
@@ -134,7 +134,7 @@ export function decides(can: readonly OptionalFilter[], filter: Filter): boolean
 }
 
 /** Whether a filter holds for a point with these fields. */
-function holds(filter: Filter, fields: Fields): boolean {
+function holds(filter: Filter, fields: PointFields): boolean {
   if (filter.op === 'and') return filter.filters.every((part) => holds(part, fields));
   if (filter.op === 'not') return !holds(filter.filter, fields);
   const value = fields[filter.field];

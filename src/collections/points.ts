@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Extensions, type Memory, ORIGIN, type Origin, UNTRUSTED, type Vector } from '#contract';
 import { conversationOf } from '#toolbox';
-import { FIELDS, type Fields, type FoundPoint, type Point, type Selection, type Traits } from './collection.ts';
+import { FIELDS, type FoundPoint, type Point, type PointFields, type Selection, type Traits } from './collection.ts';
 
 /*
  * The codec between memories and points.
@@ -135,4 +135,4 @@ export const pointBytes = ({ fields, vector }: Point): { fields: number; whole: 
   const size = fieldBytes(fields);
   return { fields: size, whole: size + 4 * vector.length };
 };
-const fieldBytes = (fields: Fields): number => Buffer.byteLength(JSON.stringify(fields));
+const fieldBytes = (fields: PointFields): number => Buffer.byteLength(JSON.stringify(fields));
