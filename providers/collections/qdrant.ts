@@ -68,24 +68,21 @@ function clientParams({ url, api_key }: Options): ConstructorParameters<typeof Q
     timeout: Number.POSITIVE_INFINITY,
     // It writes to the console too. `doctor` tells the version.
     checkCompatibility: false,
-    maxConnections: 64,
   };
 }
 
-interface QdrantCollection extends Collection {
-  findings(call: Call): Promise<Finding[]>;
-}
+type QdrantCollection = Collection & { findings(call: Call): Promise<Finding[]> };
 
 function openCollection(client: QdrantClient, { collection: collection_name, exact }: Options): QdrantCollection {
   const api = client.api();
   /** Undefined: there is no such collection. */
   const info = (call: Call) =>
-    resultOf(api.getCollection({ collection_name }, { signal: call.signal })).catch((error) => {
+    ask(call, (init) => api.getCollection({ collection_name }, init)).catch((error) => {
       if (statusOf(error) !== 404) throw error;
     });
   /** Of a write: with `wait` it answers once it can be read, unless that takes the server too long. */
-  const written = async (request: Promise<Response<Schemas['UpdateResult']>>) => {
-    const { status } = await resultOf(request);
+  const write = async (call: Call, request: Request<Schemas['UpdateResult']>) => {
+    const { status } = await ask(call, request);
     if (status !== 'completed') throw new NotYet(status);
   };
 
@@ -116,13 +113,13 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
     },
 
     async prepare({ dimensions, fields }, call) {
-      const { signal } = call;
       const found = await info(call);
       if (!found) {
         const vectors = { size: dimensions, distance: 'Cosine' as const };
         // A graph for each user with many memories, and none for all together: every search is one of a user.
         const hnsw_config = { m: 0, payload_m: 16 };
-        await api.createCollection({ collection_name, vectors, hnsw_config }, { signal }).catch((error) => {
+        const made = ask(call, (init) => api.createCollection({ collection_name, vectors, hnsw_config }, init));
+        await made.catch((error) => {
           // Another gateway was faster.
           if (statusOf(error) !== 409) throw error;
         });
@@ -135,34 +132,29 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
             ? // An index of integers would not find fractions.
               ({ type: 'float' } as const)
             : ({ type: 'keyword', is_tenant: field_name === 'user_id' } as const);
-        await written(api.createFieldIndex({ collection_name, wait: true, field_name, field_schema }, { signal }));
+        const asked = { collection_name, wait: true, field_name, field_schema };
+        await write(call, (init) => api.createFieldIndex(asked, init));
       }
     },
 
-    upsert: (points, { signal }) =>
-      written(api.upsertPoints({ collection_name, wait: true, points: points.map(toPoint) }, { signal })),
+    upsert: (points, call) =>
+      write(call, (init) => api.upsertPoints({ collection_name, wait: true, points: points.map(toPoint) }, init)),
 
-    async fetch(ids, select, { signal }) {
-      const request = api.getPoints({ collection_name, ids: [...ids], ...shown(select) }, { signal });
-      return (await resultOf(request)).map(toFound);
+    async fetch(ids, select, call) {
+      const asked = { collection_name, ids: [...ids], ...shown(select) };
+      return (await ask(call, (init) => api.getPoints(asked, init))).map(toFound);
     },
 
-    remove: (ids, { signal }) =>
-      written(api.deletePoints({ collection_name, wait: true, points: [...ids] }, { signal })),
+    remove: (ids, call) =>
+      write(call, (init) => api.deletePoints({ collection_name, wait: true, points: [...ids] }, init)),
 
-    async query({ vector, filter, limit, select }, { signal }) {
-      const request = api.queryPoints(
-        {
-          ...{ collection_name, query: [...vector], filter: toFilter(filter), limit, params: { exact } },
-          ...shown(select),
-        },
-        { signal },
-      );
-      const { points } = await resultOf(request);
+    async query({ vector, filter, limit, select }, call) {
+      const asked = { collection_name, query: [...vector], filter: toFilter(filter), limit, params: { exact } };
+      const { points } = await ask(call, (init) => api.queryPoints({ ...asked, ...shown(select) }, init));
       return points.map((point) => ({ ...toFound(point), measure: point.score }));
     },
 
-    async scan({ filter, order, limit, select }, { signal }) {
+    async scan({ filter, order, limit, select }, call) {
       const order_by = order && { key: order.by, direction: order.descending ? ('desc' as const) : ('asc' as const) };
       const asked = {
         collection_name,
@@ -171,15 +163,15 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
         ...shown(select),
         ...(order_by && { order_by }),
       };
-      return (await resultOf(api.scrollPoints(asked, { signal }))).points.map(toFound);
+      return (await ask(call, (init) => api.scrollPoints(asked, init))).points.map(toFound);
     },
 
-    async count(filter, { signal }) {
+    async count(filter, call) {
       const asked = { collection_name, filter: toFilter(filter), exact: true };
-      return (await resultOf(api.countPoints(asked, { signal }))).count;
+      return (await ask(call, (init) => api.countPoints(asked, init))).count;
     },
 
-    ping: async ({ signal }) => void (await resultOf(api.collectionExists({ collection_name }, { signal }))),
+    ping: async (call) => void (await ask(call, (init) => api.collectionExists({ collection_name }, init))),
     close: async () => {},
 
     async findings(call) {
@@ -263,11 +255,20 @@ class NotYet extends Error {
   override readonly name = 'NotYet';
 }
 
-async function resultOf<Result>(request: Promise<Response<Result>>): Promise<Result> {
-  const { data } = await request;
-  const result = typeof data === 'object' ? data.result : undefined;
-  if (result === undefined || result === null) throw new Nonsense('an answer without a result');
-  return result;
+type Request<Result> = (init: { readonly signal: AbortSignal }) => Promise<Response<Result>>;
+
+/** Each request has a signal of its own: `fetch` never lets go of the one it got, and a call may make thousands. */
+async function ask<Result>(call: Call, request: Request<Result>): Promise<Result> {
+  const controller = new AbortController();
+  const stop = call.onAbort(() => controller.abort(call.signal.reason));
+  try {
+    const { data } = await request({ signal: controller.signal });
+    const result = typeof data === 'object' ? data.result : undefined;
+    if (result === undefined || result === null) throw new Nonsense('an answer without a result');
+    return result;
+  } finally {
+    stop();
+  }
 }
 
 const statusOf = (error: unknown): number | undefined => {

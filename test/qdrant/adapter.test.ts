@@ -1,5 +1,6 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Collection, FIELDS, type Filter, type Point } from '#provider';
+import { Call, type Collection, FIELDS, type Filter, type Point } from '#provider';
 import { Options, qdrant } from '../../providers/collections/qdrant.ts';
 import { type Fault, type QdrantServer, startQdrant } from '../qdrant-server/start.ts';
 import { eventually } from '../support/eventually.ts';
@@ -247,11 +248,23 @@ describe('a failure', () => {
     });
   });
 
+  it('of a call that makes very many requests is none of listeners: each goes with its request', async () => {
+    const { adapter } = await failing();
+    const { signal } = new AbortController();
+    const listeners = async () => {
+      await adapter.count(mine, new Call('many', undefined, signal));
+      return getEventListeners(signal, 'abort').length;
+    };
+    const once = await listeners();
+    await listeners();
+    expect(await listeners()).toBe(once);
+  });
+
   it('ends with the call: no request outlives it', async () => {
     const { adapter, server } = await failing();
     server.fail({ kind: 'hang' });
     const aborted = new AbortController();
-    const waiting = adapter.count(mine, { signal: aborted.signal } as never);
+    const waiting = adapter.count(mine, new Call('aborted', undefined, aborted.signal));
     await eventually(() => expect(server.calls).toHaveLength(1));
     aborted.abort(new Error('too late'));
     await expect(waiting).rejects.toThrow('too late');
