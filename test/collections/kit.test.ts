@@ -104,6 +104,17 @@ describe.each(Object.keys(KINDS))('on a database that orders by: %s', (kind) => 
     );
   });
 
+  it('[Decision 64] [SPEC GET /memories/search order] equal scores are newest first, however many there are', async () => {
+    const { provider, add } = await openWith(0);
+    const items = memories('ana', 300).map(({ memory }) => ({ memory, vector: vector(1, 0, 0, 0) }));
+    await add(items);
+    const newest = items.map(({ memory }) => memory.id).reverse();
+    for (const limit of [1, 20, 200]) {
+      const hits = await provider.search({ ...searchFor('ana', ''), vector: vector(1, 1, 0, 0), limit }, call);
+      expect(hits.map(({ memory }) => memory.id)).toEqual(newest.slice(0, limit));
+    }
+  });
+
   it('[Decision 64] the few that match are found, however many others are nearer', async () => {
     const { provider, add } = await openWith(3_000);
     await add(memories('ana', 3, { id: 'rare', tags: ['rare'] }).slice(2));
