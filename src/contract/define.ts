@@ -1,4 +1,5 @@
 import type { Holdings } from './erase.ts';
+import type { IdempotencyKey } from './idempotency.ts';
 import type { KeyStore } from './keys.ts';
 import type { BackupOutcome, Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
 import { FACETS, isMethod, METHODS, type Method, type Methods } from './methods.ts';
@@ -11,7 +12,7 @@ export interface OpenWebhooks extends Required<Pick<Provider, 'webhooks' | 'chan
 
 /**
  * The versions of this contract. A provider of another one does not start: see docs/providers.md. Since version 2 a provider is refused
- * that has a part of a facet (`FACETS`).
+ * that has a part of a facet (`FACETS`), and the kind of an idempotency key is a field of it.
  */
 export const PROVIDER_VERSIONS = [1, 2] as const;
 type ProviderVersion = (typeof PROVIDER_VERSIONS)[number];
@@ -123,7 +124,8 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     specVersion,
     name,
     async open(options, context) {
-      const opened = plain(await spec.open(await parse(options), context));
+      const members = plain(await spec.open(await parse(options), context));
+      const opened = specVersion === 1 ? ofVersion1(members) : members;
       requireMembers(name, opened);
       if (specVersion !== 1) requireWhole(name, opened);
       const { capabilities, audit, keys, webhooks, embeddingUsage, versions, freezing, ingestion, ...methods } = opened;
@@ -150,6 +152,21 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     }),
   };
 };
+
+/** What version 1 had otherwise: the name of a capability, and the mark of a batch in an idempotency key, which no key of a client has. */
+function ofVersion1({ capabilities, ...methods }: ProviderMethods): ProviderMethods {
+  const { batch, keyUse } = methods;
+  const { whole_export, ...others } = (capabilities ?? {}) as Version1Capabilities;
+  const marked = <Key extends IdempotencyKey>(key: Key): Key =>
+    key.kind === 'batch' ? { ...key, key: `batch\n${key.key}` } : key;
+  return {
+    ...methods,
+    capabilities: { ...others, ...(whole_export !== undefined && { complete_export: whole_export }) },
+    ...(batch && { batch: ({ key, ...request }, call) => batch({ ...request, key: key && marked(key) }, call) }),
+    ...(keyUse && { keyUse: (query, call) => keyUse(marked(query), call) }),
+  };
+}
+type Version1Capabilities = Partial<ProviderCapabilities> & { readonly whole_export?: boolean };
 
 const REQUIRED = ['get', 'ping', 'close'] as const;
 /** Capabilities that are younger than version 1 of the contract. */

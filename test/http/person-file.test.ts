@@ -58,6 +58,23 @@ describe('[Decision 61] a file is sent while it is read', () => {
     expect(lines).toBe(20_000 + 3);
   });
 
+  it('of a store without an export, page after page of its list, each after the place of the last memory and nothing else of it', async () => {
+    const places: unknown[] = [];
+    const alter = (provider: Provider): Provider => ({
+      ...provider,
+      export: undefined,
+      async list({ after }) {
+        places.push(after);
+        return after ? [] : [memory(0, 'x')];
+      },
+    });
+    const subject = await openSubject({ provider: 'memory', options: { scopes: 'native' }, mode: 'keyword', alter });
+    onTestFinished(subject.close);
+    const response = await subject.app.request('/users/u/file', {}, {});
+    expect(types(await response.text())).toContain('memory');
+    expect(places).toEqual([undefined, { created_at: NOW, id: 'mem_0' }]);
+  });
+
   it('and not any more once the client has left', async () => {
     let left = false;
     const { asked, alter } = paged(1_250, async (page, call) => {

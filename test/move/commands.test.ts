@@ -372,6 +372,11 @@ describe('person export', () => {
     expect(memories.map(({ id }) => id).sort()).toEqual(items.map(({ id }) => id).sort());
     expect((await expectEnd([...args, '--out', file], {}, 1)).stderr).toContain('--replace');
     await expectEnd([...args, '--out', file, '--replace']);
+    await expectEnd([...args, '--out', `${file}.gz`]);
+    const packed = gunzipSync(readFileSync(`${file}.gz`))
+      .toString()
+      .split('\n');
+    expect(packed.slice(1, 1 + items.length)).toEqual(lines.slice(1, 1 + items.length));
     const { stdout, stderr } = await expectEnd(args);
     expect(stdout.split('\n').slice(1, 1 + items.length)).toEqual(lines.slice(1, 1 + items.length));
     expect(stderr).toContain(`Done: ${items.length} memories`);

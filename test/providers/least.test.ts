@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { FACETS, isMethod, METHODS, type Method, type Methods } from '#contract';
+import { Call, FACETS, isMethod, METHODS, type Method, type Methods } from '#contract';
 import {
   analyseLater,
   byScore,
@@ -124,4 +124,23 @@ it.each(PARTS)('[Decision 50] %s is refused since version 2 of the contract', as
 
 it('[Decision 50] a provider that has everything is whole', async () => {
   await expect(opened(WHOLE)).resolves.toMatchObject({ name: 'odd' });
+});
+
+it('[Decision 50] a provider of version 1 gets the keys of batches with their mark, and may call a complete export whole', async () => {
+  const keys: string[] = [];
+  const noting = async ({ key }: { readonly key: string | { readonly key: string } }) => {
+    keys.push(typeof key === 'string' ? key : key.key);
+    return undefined;
+  };
+  const members = { capabilities: { whole_export: true }, add: noting, batch: noting, keyUse: noting };
+  const provider = await opened(members, 1);
+  const call = new Call('r1');
+  const key = { caller: 'c', key: 'k', fingerprint: '', before: undefined, places: [], size: 1 };
+  await provider.add?.({ key: { ...key, kind: 'add' } } as never, call);
+  await provider.batch?.({ items: [], key: { ...key, kind: 'batch' } } as never, call);
+  await provider.keyUse?.({ ...key, kind: 'add', users: [] }, call);
+  await provider.keyUse?.({ ...key, kind: 'batch', users: [] }, call);
+  expect(keys).toEqual(['k', 'batch\nk', 'k', 'batch\nk']);
+  expect(provider.capabilities).toMatchObject({ complete_export: true });
+  await expect(opened(members, 2)).rejects.toThrow('whole_export, which is no capability');
 });

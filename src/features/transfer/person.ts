@@ -94,12 +94,14 @@ function exportOf(
     const query = { user_id, vectors: false, versions: versions !== undefined, ...page };
     return (after, call) => exportPart({ ...query, after }, call);
   }
-  let last: ListQuery['after'];
+  let place: ListQuery['after'];
   return (
     list &&
     (async (_, call) => {
-      const memories = await list({ user_id, tags: [], within: null, ...page, after: last }, call);
-      last = memories.at(-1);
+      const memories = await list({ user_id, tags: [], within: null, ...page, after: place }, call);
+      const last = memories.at(-1);
+      // Nothing else of the memory is in the query.
+      place = last && { created_at: last.created_at, id: last.id };
       return { items: memories.map((memory) => ({ memory, vector: null })), next: last?.id };
     })
   );
