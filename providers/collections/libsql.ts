@@ -120,7 +120,8 @@ class Table implements Collection {
     const mistake = dimensions
       ? undefined
       : `the table ${this.#name} is not the gateway's; name another by OMP_LIBSQL_TABLE`;
-    return { dimensions: Number(dimensions), mistake, unindexed };
+    const [any] = await this.#rows(`SELECT 1 FROM ${this.#table} LIMIT 1`, [], call);
+    return { dimensions: Number(dimensions), empty: any === undefined, mistake, unindexed };
   }
 
   async prepare({ dimensions }: { readonly dimensions: number }, call: Call) {

@@ -105,11 +105,13 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
       if (!found) return undefined;
       const { config, payload_schema } = found;
       const unindexed = FIELDS.flatMap(({ name, filtered }) => (filtered && !(name in payload_schema) ? [name] : []));
+      const first = { collection_name, limit: 1, with_payload: false };
+      const empty = (await ask(call, (init) => api.scrollPoints(first, init))).points.length === 0;
       const vectors = unnamedVectors(config.params.vectors);
-      if (!vectors) return { dimensions: 0, mistake: 'its vectors have names, or there are none', unindexed };
+      if (!vectors) return { dimensions: 0, empty, mistake: 'its vectors have names, or there are none', unindexed };
       const { size, distance } = vectors;
       const mistake = distance === 'Cosine' ? undefined : `it compares vectors by ${distance}, not by Cosine`;
-      return { dimensions: size, mistake, unindexed };
+      return { dimensions: size, empty, mistake, unindexed };
     },
 
     async prepare({ dimensions, fields }, call) {

@@ -150,6 +150,8 @@ export interface Traits {
 export interface Description {
   /** Length of the vectors. */
   readonly dimensions: number;
+  /** Whether it holds no point at all, whoever made it and whatever its fields are. */
+  readonly empty: boolean;
   /** What is wrong with the measure, if another one than `traits.measure` was set. Undefined: nothing. */
   readonly mistake?: string | undefined;
   /** Names of fields that filters need an index for, and have none. */

@@ -12,7 +12,6 @@ import {
   type ProviderModule,
 } from '#contract';
 import { type Collection, type CollectionSpec, type Description, type Failure, FIELDS } from './collection.ts';
-import { between } from './filters.ts';
 import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
 import { createReading, maxResults, type Shelf } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
@@ -78,9 +77,12 @@ async function start(collection: Collection, title: string, embedder: EmbedderId
   const { model, dimensions } = embedder;
   const found = await collection.describe(call);
   if (found) requireFit(found, title, embedder);
-  await collection.prepare({ dimensions, fields: FIELDS }, call);
-  const state = await stateOf(collection, embedder, call);
+  const prepare = () => collection.prepare({ dimensions, fields: FIELDS }, call);
+  if (!found) await prepare();
+  const state = await stateOf(collection, found, embedder, call);
   if (state.problem !== undefined) throw new Error(state.problem);
+  // An index too would be a change of what may be somebody else's.
+  if (found) await prepare();
   if (state.isNew) await collection.upsert([headPoint(model, dimensions, collection.traits.ids)], call);
 }
 
@@ -96,17 +98,14 @@ function requireFit({ dimensions, mistake }: Description, title: string, embedde
 /** Whose collection it is, by its head. */
 async function stateOf(
   collection: Collection,
+  found: Description | undefined,
   { model }: EmbedderIdentity,
   call: Call,
 ): Promise<{ isNew: boolean; problem?: string }> {
   const [head] = await collection.fetch([pointId(HEAD, collection.traits.ids)], WHOLE, call);
   if (!head) {
     // Another gateway may have created it just now: an empty one is nobody's.
-    const [any] = await collection.scan(
-      { filter: between('place', undefined, Number.MAX_SAFE_INTEGER), limit: 1, select: WHOLE },
-      call,
-    );
-    return any
+    return found && !found.empty
       ? { isNew: false, problem: 'the collection was not made by the gateway; name another one' }
       : { isNew: true };
   }
@@ -143,7 +142,7 @@ async function diagnose<Options>(
       return [...findings, finding('configuration', 'ok', 'there is no collection yet: the first start creates it')];
     if (embedder) {
       requireFit(found, title, embedder);
-      const { problem } = await stateOf(collection, embedder, call);
+      const { problem } = await stateOf(collection, found, embedder, call);
       findings.push(
         problem === undefined
           ? finding('embedding', 'ok', `the vectors are of "${embedder.model}"`)

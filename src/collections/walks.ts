@@ -77,6 +77,17 @@ async function usersFrom(
   const point = await lowestPlace(collection, beyond, call);
   if (!point) return undefined;
   const [place, user] = [numberOf(point, 'user_place'), String(point.fields.user_id)];
+  if (collection.traits.filters.includes('not')) {
+    // Nearly always one request finds nobody else. Counting what all of them have would grow with it.
+    const here = [user];
+    for (;;) {
+      const others = here.map((one): Filter => ({ op: 'not', filter: equals('user_id', one) }));
+      const filter = both(equals('user_place', place), ...others);
+      const [other] = await collection.scan({ filter, limit: 1, select: LIGHT }, call);
+      if (!other) return { place, users: inOrder(here) };
+      here.push(String(other.fields.user_id));
+    }
+  }
   const [here, own] = await Promise.all([
     collection.count(equals('user_place', place), call),
     collection.count(equals('user_id', user), call),
@@ -105,6 +116,11 @@ async function summaryOf(
 
 /** The memory that was changed last. */
 async function latestOf({ collection }: Shelf, filter: Filter, call: Call): Promise<FoundPoint | undefined> {
+  if (collection.traits.order !== 'none') {
+    // Any of those of one moment will do, however many there are.
+    const order = { by: 'updated', descending: true };
+    return (await collection.scan({ filter, order, limit: 1, select: LIGHT }, call))[0];
+  }
   const wanted = { by: 'updated', descending: true, filter, select: LIGHT, chunk: 1 } as const;
   for await (const [point] of walk(collection, wanted, call)) if (point) return point;
   return undefined;

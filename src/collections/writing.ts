@@ -33,15 +33,27 @@ import { fetchAll } from './walk.ts';
 /** Points that are removed at once. */
 const ERASED_AT_ONCE = 100;
 
+/**
+ * Whether databases measure the vector as it is: they compute with 32 bits, in which the squares of very large components are infinite and those of
+ * very small ones 0, and Qdrant scales no vector that is shorter than 0.00034.
+ */
+const isMeasurable = (vector: Float32Array): boolean => {
+  const squares = vector.reduce((sum, component) => sum + component * component, 0);
+  return squares > 1e-4 && squares < 1e12;
+};
+
 /** Throws `payload_too_large` if the database takes no such point. */
 function storablePoint(
   memory: Memory,
   vector: Vector,
   { measure, ids, max_point_bytes, max_batch_bytes }: Traits,
 ): Point {
-  const unit = toUnit(vector);
   // Where the measure does not depend on lengths, what was given stays as it was.
-  const point = toPoint(memory, measure.startsWith('cosine') && vector ? vector : unit, ids);
+  const point = toPoint(
+    memory,
+    measure.startsWith('cosine') && vector && isMeasurable(vector) ? vector : toUnit(vector),
+    ids,
+  );
   const { fields, whole } = pointBytes(point);
   const max = Math.min(max_point_bytes ?? max_batch_bytes, max_batch_bytes);
   if (fields > max || whole > max_batch_bytes) throw recordTooLarge(max);
@@ -147,13 +159,20 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
       };
       const points = await collection.scan(request, call);
       if (points.length === 0) return { memories, vectors: memories };
-      // A patch in between would store the memory again.
-      const ids = points.map(({ id }) => id);
-      await lock(
+      // A patch in between would store the memory again, and an import may have given its id to another user.
+      memories += await lock(
         points.map(({ fields }) => String(fields.memory_id)),
-        () => collection.remove(ids, call),
+        async () => {
+          const now = await collection.fetch(
+            points.map(({ id }) => id),
+            LIGHT,
+            call,
+          );
+          const ids = now.filter(({ fields }) => fields.user_id === user_id).map(({ id }) => id);
+          if (ids.length > 0) await collection.remove(ids, call);
+          return ids.length;
+        },
       );
-      memories += points.length;
     }
   }
 

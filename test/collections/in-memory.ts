@@ -119,7 +119,7 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
     traits,
     describe: async () => {
       const found = STORED.get(name);
-      return found && { dimensions: found.dimensions };
+      return found && { dimensions: found.dimensions, empty: found.points.size === 0 };
     },
     prepare: async ({ dimensions }) => void (STORED.has(name) || STORED.set(name, { dimensions, points: new Map() })),
     async upsert(points) {

@@ -123,6 +123,54 @@ describe.each(Object.keys(KINDS))('on a database that orders by: %s', (kind) => 
   });
 });
 
+it('[Decision 64] users are listed whose memories, more than one read returns, changed in one moment; finding the next one counts nobody', async () => {
+  const asked: Asked[] = [];
+  const traits = { order: 'number', max_limit: 1_000 } as const;
+  const provider = (await inMemory(traits, asked).open({ collection: randomUUID() }, context())) as Required<Provider>;
+  const updated_at = '2024-01-01T00:00:00.000Z';
+  await provider.import({ items: memories('ana', 1_200, { updated_at }), replace: false }, call);
+  await provider.import({ items: memories('ben', 1), replace: false }, call);
+  asked.length = 0;
+  const { items } = await provider.users({ users: null, within: null, limit: 10 }, call);
+  expect(items).toContainEqual({ user_id: 'ana', count: 1_200, last_write: updated_at });
+  expect(asked.filter(({ method }) => method === 'count')).toHaveLength(items.length);
+});
+
+it('[Decision 64] an erasure leaves a memory whose id an import gave to another user', async () => {
+  const provider = (await inMemory().open({ collection: randomUUID() }, context())) as Required<Provider>;
+  const [[mine], [other]] = [memories('ana', 1, { id: 'x' }), memories('ben', 1, { id: 'x' })];
+  if (!mine || !other) throw new Error('no memories');
+  await provider.import({ items: [mine], replace: false }, call);
+  const done = await Promise.all([
+    provider.delete({ id: 'x', users: null, within: null }, call),
+    provider.import({ items: [other], replace: false }, call),
+    provider.erase({ user_id: 'ana' }, call),
+  ]);
+  expect(done).toEqual([true, [true], { memories: 0, vectors: 0 }]);
+  expect(await provider.get({ id: 'x', users: null, within: null }, call)).toMatchObject({ user_id: 'ben' });
+});
+
+it('[Decision 64] vectors of any length are found by their direction', async () => {
+  const data_dir = await mkdtemp(join(tmpdir(), 'omp-kit-'));
+  onTestFinished(() => rm(data_dir, { recursive: true }));
+  const provider = (await libsql.open({}, { ...context(), data_dir })) as Required<Provider>;
+  onTestFinished(() => provider.close());
+  const lengths = { huge: 1e30, large: 1e6, one: 1, small: 1e-6, tiny: 1e-25 };
+  const items = Object.entries(lengths).flatMap(([id, length]) =>
+    memories('ana', 1, { id }).map(({ memory }) => ({ memory, vector: vector(length, length, 0, 0) })),
+  );
+  await provider.import({ items, replace: false }, call);
+  for (const [towards, score] of [
+    [vector(1, 1, 0, 0), 1],
+    [vector(0, 0, 1, 0), 0],
+  ] as const) {
+    const hits = await provider.search({ ...searchFor('ana', ''), vector: towards, limit: 9 }, call);
+    expect(Object.fromEntries(hits.map((hit) => [hit.memory.id, hit.score]))).toEqual(
+      Object.fromEntries(Object.keys(lengths).map((id) => [id, score])),
+    );
+  }
+});
+
 it('[Decision 64] a collection of another model, of other dimensions or of somebody else is refused', async () => {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-kit-'));
   onTestFinished(() => rm(data_dir, { recursive: true }));

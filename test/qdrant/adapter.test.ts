@@ -1,9 +1,11 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Call, type Collection, FIELDS, type Filter, type Point } from '#provider';
-import { Options, qdrant } from '../../providers/collections/qdrant.ts';
+import provider, { Options, qdrant } from '../../providers/collections/qdrant.ts';
 import { type Fault, type QdrantServer, startQdrant } from '../qdrant-server/start.ts';
 import { eventually } from '../support/eventually.ts';
+import { recordingLog } from '../support/gateway.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call } from '../support/requests.ts';
 import { freshCollection, openQdrant, tell } from './server.ts';
 
@@ -57,7 +59,7 @@ describe('a collection', () => {
     const wanted = { dimensions: 2, fields: FIELDS };
     await Promise.all([adapter.prepare(wanted, call), adapter.prepare(wanted, call)]);
     await adapter.prepare(wanted, call);
-    expect(await adapter.describe(call)).toEqual({ dimensions: 2, mistake: undefined, unindexed: [] });
+    expect(await adapter.describe(call)).toEqual({ dimensions: 2, empty: true, mistake: undefined, unindexed: [] });
     const { payload_schema } = (await tell('GET', path)).body.result;
     expect(Object.keys(payload_schema).sort()).toEqual(
       FIELDS.flatMap(({ name, filtered }) => (filtered ? [name] : [])).sort(),
@@ -76,6 +78,25 @@ describe('a collection', () => {
     const { unindexed } = (await adapter.describe(call)) ?? {};
     expect(unindexed).toContain('user_id');
   });
+});
+
+it('[Decision 64] a collection that another application fills is refused, and stays as it is', async () => {
+  const { adapter, url, path } = await opened();
+  const collection = path.slice(path.lastIndexOf('/') + 1);
+  await tell('PUT', path, { vectors: { size: 4, distance: 'Cosine' } });
+  const points = [{ id: 1, vector: [1, 0, 0, 0], payload: { user_id: 'ana', data: 'tea' } }];
+  await tell('PUT', `${path}/points?wait=true`, { points });
+  const context = {
+    ...{ embedder: { ...hashingEmbedder(), model: 'one', dimensions: 4 }, audit: undefined, data_dir: '' },
+    ...{ ranking: { mode: 'vector', keyword_weight: 0 } as const, log: recordingLog() },
+  };
+  const refused = 'the collection was not made by the gateway; name another one';
+  await expect(provider.open({ url, collection }, context)).rejects.toThrow(refused);
+  expect(await provider.diagnose?.({ url, collection }, context)).toContainEqual(
+    expect.objectContaining({ level: 'problem', message: refused }),
+  );
+  expect((await tell('GET', path)).body.result).toMatchObject({ points_count: 1, payload_schema: {} });
+  expect(await adapter.describe(call)).toMatchObject({ empty: false });
 });
 
 describe('points', () => {
