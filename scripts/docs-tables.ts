@@ -145,6 +145,7 @@ async function readCapabilities(): Promise<string[][]> {
     await open('postgres, `OMP_MAPPING_PRESET=mem0`', 'postgres', { url, connections: 1, connect_timeout_ms, mapping });
     await open('pinecone', 'pinecone', index);
     await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
+    await open('libsql', 'libsql', {});
     await open('memory', 'memory', {});
     const documents = providers.map(([label, provider]) => ({
       label,

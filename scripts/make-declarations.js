@@ -5,7 +5,9 @@ import { dirname, join } from 'node:path';
 
 const ENTRIES = ['src/provider', 'test/conformance/provider-tests'];
 const PUBLIC_ENTRY = ["'#provider'", "'omp-gateway/provider'"];
-const ROOMS = { '#contract': 'src/contract/index', '#toolbox': 'src/toolbox/index', '#ranking': 'src/ranking/index' };
+const ROOMS = Object.fromEntries(
+  ['contract', 'toolbox', 'ranking', 'collections'].map((room) => [`#${room}`, `src/${room}/index`]),
+);
 
 const folder = mkdtempSync('node_modules/.declarations-');
 try {

@@ -2,6 +2,27 @@
 // shows all of it, and docs/providers.md explains it. Our own providers import nothing else.
 
 export type {
+  Collection,
+  CollectionContext,
+  CollectionSpec,
+  Description,
+  Failure,
+  Field,
+  FieldValue,
+  Filter,
+  FoundPoint,
+  Match,
+  Measure,
+  OptionalFilter,
+  Point,
+  PointFields,
+  QueryRequest,
+  ScanRequest,
+  Selection,
+  Traits,
+} from '#collections';
+export { defineCollection, FIELDS, failureOfConnection, failureOfStatus, loadPackage } from '#collections';
+export type {
   AddRequest,
   AuditAction,
   AuditEntry,

@@ -7,6 +7,7 @@ const PROVIDERS = {
   postgres: () => import('../providers/postgres/index.ts'),
   pinecone: () => import('../providers/pinecone/index.ts'),
   memory: () => import('../providers/memory/index.ts'),
+  libsql: () => import('../providers/collections/libsql.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
 /** The name of a provider in `/capabilities`, errors, metrics and logs. */

@@ -12,7 +12,7 @@ import { auditOptions, embeddingOptions, providerOptions } from '../config/confi
 import { loadConfig } from '../config/load.ts';
 import { ConfigError, type Environment } from '../config/mistakes.ts';
 import { ROOT, withKeys } from '../config/mounted-stores.ts';
-import type { Config } from '../config/settings.ts';
+import { type Config, isBuiltIn } from '../config/settings.ts';
 import { compose } from '../core/compose.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
@@ -98,8 +98,9 @@ async function check(flags: Flags, env: Environment): Promise<StoreFinding[]> {
 }
 
 function about({ provider, mapping, search }: Config, where = ''): Finding {
-  // Mapped tables and Pinecone are searched by vectors alone.
-  const ranked = mapping.preset !== undefined || provider === 'pinecone' ? 'vector' : search.mode;
+  // All but the memory provider and Postgres' own tables are searched by vectors alone.
+  const isOwn = provider === 'memory' || (provider === 'postgres' && mapping.preset === undefined);
+  const ranked = isBuiltIn(provider) && !isOwn ? 'vector' : search.mode;
   const table = mapping.preset === undefined ? '' : `, mapped table of ${mapping.preset}`;
   return finding('configuration', 'ok', `provider ${provider}${table}, ${ranked} search${where}`);
 }

@@ -1,3 +1,4 @@
+import { COLLECTION_NAMES } from './collection-settings.ts';
 import type { Input } from './mistakes.ts';
 import { SETTINGS, type Setting, settingFor } from './schema-reader.ts';
 
@@ -82,6 +83,8 @@ export function unmet(inputs: ReadonlyMap<string, Input>, named = withVariable):
     require('pinecone.index_host', 'while provider is pinecone');
     mistakes.push(...vectorsOnly(inputs, 'while provider is pinecone'));
   }
+  const collection = COLLECTION_NAMES.find((name) => name === choice('provider'));
+  if (collection !== undefined) mistakes.push(...vectorsOnly(inputs, `while provider is ${collection}`));
   if (inputs.has('postgres.read_url')) {
     require('postgres.url', 'while postgres.read_url is set: an embedded Postgres has no replica');
     if (choice('postgres.distributed') === 'citus') {

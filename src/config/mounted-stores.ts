@@ -158,7 +158,9 @@ function relationOf(mount: string, other: string): string | undefined {
 }
 
 /** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
-function placeOf({ provider, postgres, mapping, pinecone, data_dir }: Omit<Config, 'stores'>) {
+function placeOf({ provider, postgres, mapping, pinecone, libsql, data_dir }: Omit<Config, 'stores'>) {
+  if (provider === 'libsql')
+    return { what: 'database and table', key: JSON.stringify([libsql.url ?? resolve(data_dir), libsql.table]) };
   if (provider === 'pinecone') {
     const host = pinecone.index_host
       ?.replace(/^https?:\/\//i, '')

@@ -3,6 +3,7 @@ import { Options as MemoryOptions } from '../../providers/memory/memory-options.
 import { FEATURE_SETTINGS } from '../features/settings.ts';
 import { scope } from '../verbs/fields.ts';
 import { access, limits } from './access-settings.ts';
+import { COLLECTION_NAMES, collections } from './collection-settings.ts';
 import { httpUrl, milliseconds, settingFacts, text } from './facts.ts';
 import { mapping } from './mapping-settings.ts';
 import { nearest } from './mistakes.ts';
@@ -10,7 +11,7 @@ import { pinecone } from './pinecone-settings.ts';
 import { ingestion, postgres } from './postgres-settings.ts';
 
 /** Our own providers. The registry has one loader for each. */
-export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory'] as const;
+export const PROVIDER_NAMES = ['postgres', 'pinecone', 'memory', ...COLLECTION_NAMES] as const;
 export type ProviderName = (typeof PROVIDER_NAMES)[number];
 export const isBuiltIn = (provider: string): provider is ProviderName =>
   PROVIDER_NAMES.some((name) => name === provider);
@@ -261,6 +262,7 @@ export const GROUPS = {
   Postgres: { postgres: postgres.prefault({}) },
   'Mapped tables': { mapping: mapping.prefault({}) },
   Pinecone: { pinecone: pinecone.prefault({}) },
+  'Vector databases': collections,
   'In-memory provider': { memory: memory.prefault({}) },
   'Metrics and traces': { metrics: metrics.prefault({}), tracing: tracing.prefault({}) },
 };
@@ -279,6 +281,7 @@ export const configSchema = z.strictObject({
   ...GROUPS.Postgres,
   ...GROUPS['Mapped tables'],
   ...GROUPS.Pinecone,
+  ...GROUPS['Vector databases'],
   ...GROUPS['In-memory provider'],
   ...GROUPS['Metrics and traces'],
 });

@@ -66,6 +66,7 @@ describe('the example file', () => {
     POSTGRES_PASSWORD: 'p',
     REDIS_PASSWORD: 'r',
     PINECONE_API_KEY: 'p',
+    TURSO_AUTH_TOKEN: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
@@ -85,6 +86,7 @@ describe('the example file', () => {
     { provider: './provider.js', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
+    { provider: 'libsql', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];

@@ -28,8 +28,15 @@ it('every file of the full run exists', () => {
 });
 
 describe('a provider', () => {
-  it('has a folder exactly when it can be configured', () => {
-    expect(foldersIn('providers').sort()).toEqual([...PROVIDER_NAMES].sort());
+  it('has a folder, or a file in providers/collections, exactly when it can be configured', () => {
+    const folders = foldersIn('providers').filter((folder) => folder !== 'collections');
+    const adapters = readdirSync(join(ROOT, 'providers/collections')).map((file) => file.replace(/\.ts$/, ''));
+    expect([...folders, ...adapters].sort()).toEqual([...PROVIDER_NAMES].sort());
+  });
+
+  it('of providers/collections is one file of at most 300 lines', () => {
+    for (const file of filesIn('providers/collections'))
+      expect(read(file).trimEnd().split('\n').length, file).toBeLessThanOrEqual(300);
   });
 
   it.each(PROVIDER_NAMES)('%s rejects unknown options', async (name) => {

@@ -31,7 +31,10 @@ export interface SubjectOptions extends GatewayOptions {
 
 export const UNHURRIED_POSTGRES = { acquire_timeout_ms: UNHURRIED_MS, query_timeout_ms: UNHURRIED_MS } as const;
 export const UNHURRIED_PINECONE = { timeout_ms: UNHURRIED_MS } as const;
-const UNHURRIED = { postgres: UNHURRIED_POSTGRES, pinecone: UNHURRIED_PINECONE, memory: {} } as const;
+const UNHURRIED: Readonly<Partial<Record<ProviderName, object>>> = {
+  postgres: UNHURRIED_POSTGRES,
+  pinecone: UNHURRIED_PINECONE,
+};
 
 /** A data folder whose embedded Postgres needs no initialising. */
 export async function makeDataDir(parent = tmpdir()): Promise<string> {

@@ -1,0 +1,241 @@
+import type {
+  Call,
+  Finding,
+  MaintenanceContext,
+  OmpErrorOptions,
+  OptionsSchema,
+  PROVIDER_VERSION,
+  ProviderContext,
+} from '#contract';
+
+/*
+ * What an adapter of a vector database writes. A vector database is here a collection of points; all that a memory needs
+ * beyond points is made above it, once for every database (`define-collection.ts`).
+ */
+
+/** What a point holds under a field. A number is an integer below 2^53 or a fraction; a list may be empty. */
+export type FieldValue = string | number | readonly string[];
+export type PointFields = Readonly<Record<string, FieldValue>>;
+
+/** One record of a collection. */
+export interface Point {
+  /** A text of 1 to 512 characters, or with `traits.ids: 'uuid'` a UUID in lower case. */
+  readonly id: string;
+  /** Every point has every field of `FIELDS`. */
+  readonly fields: PointFields;
+  /** Never all zero: some databases refuse that or leave it out of searches, so the kit marks such points and stores another vector. */
+  readonly vector: Float32Array;
+}
+
+/** A point as it was asked for: what was not asked for may be missing. */
+export interface FoundPoint {
+  readonly id: string;
+  readonly fields: PointFields;
+  readonly vector?: Float32Array | undefined;
+}
+
+/** A point that `query` found, with the database's own measure (`traits.measure`). */
+export interface Match extends FoundPoint {
+  readonly measure: number;
+}
+
+/** What a read returns of points beside their ids. More may come. */
+export interface Selection {
+  /** Undefined: all. Empty: none. */
+  readonly fields?: readonly string[] | undefined;
+  readonly vector: boolean;
+}
+
+/** A field of every point. */
+export interface Field {
+  readonly name: string;
+  readonly type: 'text' | 'number' | 'texts';
+  /** Whether filters or orders name it: it needs an index, where the database has one for each field. */
+  readonly filtered: boolean;
+}
+
+/**
+ * All fields of points, flat. Texts that are not filtered may be long: megabytes. One point is no memory, and names the model of the vectors: its
+ * `user_id` is empty, and its places are below 0.
+ */
+export const FIELDS = [
+  { name: 'memory_id', type: 'text', filtered: true },
+  { name: 'user_id', type: 'text', filtered: true },
+  { name: 'content', type: 'text', filtered: false },
+  /** Empty: the memory has no scope. */
+  { name: 'scope', type: 'text', filtered: true },
+  { name: 'tags', type: 'texts', filtered: true },
+  /** Milliseconds since 1970, negative before. */
+  { name: 'created', type: 'number', filtered: true },
+  /** The same of the last change. It grows with every change, and so is the version of the point. */
+  { name: 'updated', type: 'number', filtered: true },
+  /** The place of the memory in the order of exports: a hash of 48 bits, evenly spread. */
+  { name: 'place', type: 'number', filtered: true },
+  /** The place of the user in the order of users: the same. */
+  { name: 'user_place', type: 'number', filtered: true },
+  /** The length of the content in UTF-8. */
+  { name: 'bytes', type: 'number', filtered: true },
+  /** Who wrote it: `key:…`, `via:…`, `trusted`. */
+  { name: 'written', type: 'texts', filtered: true },
+  /** A hash of the conversation; empty: the memory is in none. */
+  { name: 'conversation', type: 'text', filtered: true },
+  /** 1: the embedder found nothing in the text. Else 0. */
+  { name: 'blank', type: 'number', filtered: false },
+  /** All other fields of the memory, as JSON. */
+  { name: 'rest', type: 'text', filtered: false },
+] as const satisfies readonly Field[];
+
+/** Which points a read wants. */
+export type Filter =
+  /** The field, no list, is this. */
+  | { readonly op: 'equals'; readonly field: string; readonly value: string | number }
+  /** The text is one of these: 1 to 100. */
+  | { readonly op: 'anyOf'; readonly field: string; readonly values: readonly string[] }
+  /** The list has all of these: at least one, none twice. */
+  | { readonly op: 'allOf'; readonly field: string; readonly values: readonly string[] }
+  /** The number is within these bounds, both inclusive. At least one is given. */
+  | {
+      readonly op: 'range';
+      readonly field: string;
+      readonly from?: number | undefined;
+      readonly to?: number | undefined;
+    }
+  /** The text begins with this, which is not empty. */
+  | { readonly op: 'prefix'; readonly field: string; readonly value: string }
+  /** All of these hold: at least two. */
+  | { readonly op: 'and'; readonly filters: readonly Filter[] }
+  /** This does not hold. */
+  | { readonly op: 'not'; readonly filter: Filter };
+
+/** Filters that not every database can decide. Every one decides `equals`, `range` and `and`. */
+export type OptionalFilter = 'anyOf' | 'allOf' | 'prefix' | 'not';
+
+/**
+ * How `query` measures: the cosine; 1 − the cosine; the inner product; the length of the difference, or its square. The vectors have length 1
+ * where it is none of the first two, and are otherwise as the embedder made them.
+ */
+export type Measure = 'cosine' | 'cosine distance' | 'product' | 'distance' | 'squared distance';
+
+/** Facts about a database. */
+export interface Traits {
+  readonly measure: Measure;
+  /**
+   * Whether `query` compares every point that matches the filter. False: its index is approximate, and may return fewer points than there
+   * are; then the kit compares the vectors itself.
+   */
+  readonly exact: boolean;
+  /**
+   * What the database decides exactly, before it ranks and before it counts to `limit`. The kit never asks for another filter: it decides it
+   * itself on what comes back, and asks for more until the page is full.
+   */
+  readonly filters: readonly OptionalFilter[];
+  /**
+   * What `scan` sorts by. `position`: by a number, then by `memory_id` in byte order, and goes on after a position. `number`: by a number, equal
+   * ones in any order. `none`: it sorts nothing; lists then go by windows of time.
+   */
+  readonly order: 'position' | 'number' | 'none';
+  /** `uuid`: points have UUIDs, which the kit makes of the ids of memories. */
+  readonly ids: 'text' | 'uuid';
+  /** Most points in one `upsert`, `fetch` or `remove`. */
+  readonly max_batch: number;
+  /** Most bytes in one `upsert`: fields as JSON, and four for each component of a vector. */
+  readonly max_batch_bytes: number;
+  /** Most bytes of the fields of one point as JSON; null: only `max_batch_bytes` limits them. */
+  readonly max_point_bytes: number | null;
+  /** Largest `limit` of `query` and `scan`, at least 1,000. */
+  readonly max_limit: number;
+}
+
+/** What there is: for the start and `doctor`. */
+export interface Description {
+  /** Length of the vectors. */
+  readonly dimensions: number;
+  /** What is wrong with the measure, if another one than `traits.measure` was set. Undefined: nothing. */
+  readonly mistake?: string | undefined;
+  /** Names of fields that filters need an index for, and have none. */
+  readonly unindexed?: readonly string[];
+}
+
+export interface QueryRequest {
+  /** As long as the collection's vectors; never all zero. */
+  readonly vector: Float32Array;
+  readonly filter: Filter;
+  readonly limit: number;
+  readonly select: Selection;
+}
+
+export interface ScanRequest {
+  readonly filter: Filter;
+  /** Undefined: any order. Given only as `traits.order` allows. */
+  readonly order?: { readonly by: string; readonly descending: boolean } | undefined;
+  /** Only what comes after this in `order`. Given only with `traits.order: 'position'`. */
+  readonly after?: { readonly value: number; readonly memory_id: string } | undefined;
+  readonly limit: number;
+  readonly select: Selection;
+}
+
+/**
+ * One collection. A write resolves once it is durable and `fetch`, `scan`, `query` and `count` show it, here and through other gateways. Errors of the client
+ * library pass through: `CollectionSpec.failure` says what they mean. Every method stops when the call aborts, if the library can.
+ */
+export interface Collection {
+  readonly traits: Traits;
+  /** Undefined: there is no such collection. */
+  describe(call: Call): Promise<Description | undefined>;
+  /** Creates the collection with its indexes, and what is missing of them. Several gateways may do so at once. */
+  prepare(wanted: { readonly dimensions: number; readonly fields: readonly Field[] }, call: Call): Promise<void>;
+  /** Stores points, each in place of the one with its id, of which nothing stays. All or none, if the database can. No id comes twice. */
+  upsert(points: readonly Point[], call: Call): Promise<void>;
+  /** The points with these ids, in any order; those that are not there are left out. */
+  fetch(ids: readonly string[], select: Selection, call: Call): Promise<readonly FoundPoint[]>;
+  /** Removes the points with these ids, if they are there. */
+  remove(ids: readonly string[], call: Call): Promise<void>;
+  /** The nearest points that match, nearest first, at most `limit`: fewer only if fewer match, or `traits.exact` is false. */
+  query(request: QueryRequest, call: Call): Promise<readonly Match[]>;
+  /** Points that match, at most `limit`: fewer only if fewer match. */
+  scan(request: ScanRequest, call: Call): Promise<readonly FoundPoint[]>;
+  /** How many points match, exactly. */
+  count(filter: Filter, call: Call): Promise<number>;
+  /**
+   * Replaces the point if the stored one still has this `updated`; false: it has not, or is gone. Checked in the same step as the write. Left out:
+   * the database cannot, and concurrent changes through several gateways may overwrite each other.
+   */
+  replace?(point: Point, updated: number, call: Call): Promise<boolean>;
+  /** The same for a removal. Present if `replace` is. */
+  removeIf?(id: string, updated: number, call: Call): Promise<boolean>;
+  /** Throws if the database does not answer. */
+  ping(call: Call): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What an error of the client library means. */
+export interface Failure extends Pick<OmpErrorOptions, 'retry' | 'down' | 'retryAfter'> {
+  /** Default: `provider_error`. */
+  readonly code?: 'provider_error' | 'rate_limited' | 'payload_too_large' | 'invalid_request' | undefined;
+  /** Public, and tells what helps: no hosts, statements or contents. */
+  readonly message: string;
+  /** Whether the text of the error may be logged: it quotes neither the request nor a record. Default: only its name is. */
+  readonly loggable?: boolean | undefined;
+}
+
+export type CollectionContext = Pick<ProviderContext, 'data_dir' | 'log'>;
+
+/** What `defineCollection` takes. */
+export interface CollectionSpec<Options> {
+  /** The version of the contract: a literal. */
+  readonly specVersion: typeof PROVIDER_VERSION;
+  /** As in `defineProvider`. */
+  readonly name: string;
+  /** What people call the database, in messages. */
+  readonly title: string;
+  /** Checks the options. Left out: there are none. */
+  readonly options?: OptionsSchema<Options>;
+  /**
+   * Loads the client library (`loadPackage`) and makes the client, without changes in the database. Throws a plain `Error` that says what to do.
+   */
+  open(options: Options, context: CollectionContext): Promise<Collection>;
+  /** What an error of `open` or of a method means. Undefined: the database rejected the request, which a retry would not change. */
+  failure(error: unknown): Failure | undefined;
+  /** What `doctor` shows beside what the kit finds by `describe`. */
+  diagnose?(collection: Collection, context: MaintenanceContext, call: Call): Promise<Finding[]>;
+}

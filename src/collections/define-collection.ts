@@ -1,0 +1,231 @@
+import {
+  backgroundCall,
+  type Call,
+  defineProvider,
+  type EmbedderIdentity,
+  type Finding,
+  MAX_RECORD_BYTES,
+  type MaintenanceContext,
+  OmpError,
+  type ProviderCapabilities,
+  type ProviderMethods,
+  type ProviderModule,
+} from '#contract';
+import { type Collection, type CollectionSpec, type Description, type Failure, FIELDS } from './collection.ts';
+import { between } from './filters.ts';
+import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
+import { createReading, maxResults, type Shelf } from './reading.ts';
+import { MAX_SORTED } from './walk.ts';
+import { exportPart, listUsers } from './walks.ts';
+import { createWriting } from './writing.ts';
+
+/**
+ * A provider of a vector database, from an adapter that knows points alone: ids, vectors and fields. Makes of it memories with tags, scopes, lists
+ * in order, search, patches, users, export and the rest.
+ */
+export const defineCollection = <Options>(spec: CollectionSpec<Options>): ProviderModule => {
+  const { specVersion, name, title, options: schema } = spec;
+  return defineProvider<Options>({
+    specVersion,
+    name,
+    ...(schema && { options: schema }),
+    async open(options, { embedder, max_record_bytes = MAX_RECORD_BYTES, data_dir, log }) {
+      if (!embedder) throw new Error(`${title} searches by vectors only; set OMP_SEARCH_MODE to vector or hybrid`);
+      const collection = guarded(await opened(spec, () => spec.open(options, { data_dir, log })), spec);
+      try {
+        await start(collection, title, embedder, backgroundCall('start'));
+      } catch (error) {
+        await collection.close();
+        throw error;
+      }
+      const scoped = collection.traits.filters.includes('prefix');
+      const { model, dimensions } = embedder;
+      return methodsOn({ collection, model, dimensions, scoped }, max_record_bytes);
+    },
+    diagnose: (options, context) => diagnose(spec, options, context),
+  });
+};
+
+function methodsOn(shelf: Shelf, max_record_bytes: number): ProviderMethods {
+  const { collection } = shelf;
+  return {
+    capabilities: capabilitiesOf(shelf),
+    ...createReading(shelf),
+    ...createWriting(shelf, { max_record_bytes }),
+    users: (query, call) => listUsers(shelf, query, call),
+    export: (query, call) => exportPart(shelf, query, call),
+    ping: (call) => collection.ping(call),
+    close: () => collection.close(),
+  };
+}
+
+const capabilitiesOf = ({ collection, scoped }: Shelf): Partial<ProviderCapabilities> => ({
+  vector_search: true,
+  temporal: true,
+  temporal_search: true,
+  scopes: scoped ? 'native' : 'tags',
+  tags: true,
+  supports_supersession: true,
+  max_search_results: maxResults(collection),
+  max_list_scan: MAX_SORTED,
+  etags: collection.replace !== undefined,
+  origins: true,
+  explain: true,
+});
+
+/** Creates the collection if there is none. Throws for an operator unless it is the gateway's, with vectors of this model. */
+async function start(collection: Collection, title: string, embedder: EmbedderIdentity, call: Call): Promise<void> {
+  const { model, dimensions } = embedder;
+  const found = await collection.describe(call);
+  if (found) requireFit(found, title, embedder);
+  await collection.prepare({ dimensions, fields: FIELDS }, call);
+  const state = await stateOf(collection, embedder, call);
+  if (state.problem !== undefined) throw new Error(state.problem);
+  if (state.isNew) await collection.upsert([headPoint(model, dimensions, collection.traits.ids)], call);
+}
+
+function requireFit({ dimensions, mistake }: Description, title: string, embedder: EmbedderIdentity): void {
+  if (mistake !== undefined) throw new Error(mistake);
+  if (dimensions !== embedder.dimensions)
+    throw new Error(
+      `the collection on ${title} has vectors of ${dimensions} dimensions, and "${embedder.model}" makes ${embedder.dimensions}; name another collection, and ` +
+        'move the memories with omp-gateway migrate',
+    );
+}
+
+/** Whose collection it is, by its head. */
+async function stateOf(
+  collection: Collection,
+  { model }: EmbedderIdentity,
+  call: Call,
+): Promise<{ isNew: boolean; problem?: string }> {
+  const [head] = await collection.fetch([pointId(HEAD, collection.traits.ids)], WHOLE, call);
+  if (!head) {
+    // Another gateway may have created it just now: an empty one is nobody's.
+    const [any] = await collection.scan(
+      { filter: between('place', undefined, Number.MAX_SAFE_INTEGER), limit: 1, select: WHOLE },
+      call,
+    );
+    return any
+      ? { isNew: false, problem: 'the collection was not made by the gateway; name another one' }
+      : { isNew: true };
+  }
+  const { model: stored } = JSON.parse(String(head.fields.rest)) as { readonly model: string };
+  if (stored === model) return { isNew: false };
+  const problem =
+    `the vectors of the collection are from "${stored}", not from "${model}"; name another collection, and move the memories with ` +
+    'omp-gateway migrate';
+  return { isNew: false, problem };
+}
+
+const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
+  area,
+  level,
+  message,
+});
+
+/** Checks by reading only. */
+async function diagnose<Options>(
+  spec: CollectionSpec<Options>,
+  options: Options,
+  context: MaintenanceContext,
+): Promise<Finding[]> {
+  const { title } = spec;
+  const { embedder } = context;
+  const call = backgroundCall('doctor');
+  let collection: Collection | undefined;
+  try {
+    collection = guarded(await opened(spec, () => spec.open(options, context)), spec);
+    await collection.ping(call);
+    const found = await collection.describe(call);
+    const findings = [finding('connection', 'ok', `${title} answers; whether the gateway may write was not tried`)];
+    if (!found)
+      return [...findings, finding('configuration', 'ok', 'there is no collection yet: the first start creates it')];
+    if (embedder) {
+      requireFit(found, title, embedder);
+      const { problem } = await stateOf(collection, embedder, call);
+      findings.push(
+        problem === undefined
+          ? finding('embedding', 'ok', `the vectors are of "${embedder.model}"`)
+          : finding('embedding', 'problem', problem),
+      );
+    }
+    const { unindexed = [] } = found;
+    if (unindexed.length > 0)
+      findings.push(
+        finding(
+          'indexes',
+          'warning',
+          `no index for ${unindexed.join(', ')}: filters by it read more; the next start creates it`,
+        ),
+      );
+    return [...findings, ...((await spec.diagnose?.(collection, context, call)) ?? [])];
+  } catch (error) {
+    return [finding('connection', 'problem', error instanceof Error ? error.message : String(error))];
+  } finally {
+    await collection?.close();
+  }
+}
+
+/** What has no failure of its own is for the operator as it is: `open` says what to do. */
+async function opened<Result, Options>(spec: CollectionSpec<Options>, open: () => Promise<Result>): Promise<Result> {
+  try {
+    return await open();
+  } catch (error) {
+    const failure = spec.failure(error);
+    throw failure ? toOmpError(spec, failure, error) : error;
+  }
+}
+
+const METHODS = [
+  'describe',
+  'prepare',
+  'upsert',
+  'fetch',
+  'remove',
+  'query',
+  'scan',
+  'count',
+  'replace',
+  'removeIf',
+  'ping',
+] as const;
+
+/** The collection with errors that the gateway understands. Nothing is begun for an aborted call. */
+function guarded<Options>(collection: Collection, spec: CollectionSpec<Options>): Collection {
+  const guard =
+    <Arguments extends readonly unknown[], Result>(method: (...args: Arguments) => Promise<Result>) =>
+    async (...args: Arguments): Promise<Result> => {
+      (args.at(-1) as Call).throwIfAborted();
+      try {
+        return await method.apply(collection, args as unknown as Arguments & unknown[]);
+      } catch (error) {
+        if (error instanceof OmpError) throw error;
+        (args.at(-1) as Call).throwIfAborted();
+        throw toOmpError(spec, spec.failure(error), error);
+      }
+    };
+  const methods = Object.fromEntries(
+    METHODS.flatMap((name) => {
+      const method = collection[name] as ((...args: unknown[]) => Promise<unknown>) | undefined;
+      return method ? [[name, guard(method)]] : [];
+    }),
+  );
+  return { ...(methods as unknown as Collection), traits: collection.traits, close: () => collection.close() };
+}
+
+function toOmpError<Options>(
+  { name, title }: CollectionSpec<Options>,
+  failure: Failure | undefined,
+  error: unknown,
+): OmpError {
+  const {
+    code = 'provider_error',
+    message = `${title} rejected the request`,
+    loggable = false,
+    ...options
+  } = failure ?? {};
+  // The cause is logged. The text of an error may quote the request, which nobody may log.
+  const cause = loggable ? error : new Error(error instanceof Error ? error.name : typeof error);
+  return new OmpError(code, message, { ...options, provider: name, cause });
+}

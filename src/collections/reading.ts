@@ -1,0 +1,273 @@
+import {
+  type Call,
+  invalidRequest,
+  type ListQuery,
+  type Memory,
+  type NeighboursQuery,
+  type Position,
+  type ProviderMethods,
+  type Ref,
+  type SearchHit,
+  type SearchQuery,
+  type Visible,
+} from '#contract';
+import { roundScore, toUnit } from '#ranking';
+import { newestFirst, recordBytes, upToBytes, visibleMatcher, writtenMatcher } from '#toolbox';
+import type { Collection, Filter, FoundPoint, Match, Measure } from './collection.ts';
+import { both, type Condition, conditionOf, equals } from './filters.ts';
+import { conversationField, LIGHT, pointId, toMemory, WHOLE } from './points.ts';
+import { fetchAll, findAll, MAX_SORTED, numberOf, type Place, readInOrder, walk } from './walk.ts';
+
+/** A collection with memories, as the verbs see it. */
+export interface Shelf {
+  readonly collection: Collection;
+  /** Of the vectors. */
+  readonly model: string;
+  readonly dimensions: number;
+  /** Whether the database knows scopes. */
+  readonly scoped: boolean;
+}
+
+/** Records that one request reads: a page of 100 and one more. However large they are, they fit into memory. */
+const CHUNK = 101;
+/** If the results of a query are not enough, the next one asks for this many times as many. */
+const GROWTH = 4;
+/** The most that a search ranks. */
+export const maxResults = ({ traits }: Collection): number => Math.min(MAX_SORTED, traits.max_limit);
+
+const positionOf = ({ created_at, id }: Position): Place => ({ value: Date.parse(created_at), memory_id: id });
+
+export function createReading(shelf: Shelf) {
+  const list = (query: ListQuery, call: Call) => {
+    const scopes = query.scope === undefined ? null : [query.scope].flat();
+    return listPage(
+      shelf,
+      { condition: conditionOf({ ...query, scopes }, shelf.collection.traits.filters), ...query },
+      call,
+    );
+  };
+  return {
+    get: async (ref: Ref, call: Call) => memoryOf(shelf, await find(shelf, ref, call)),
+    list,
+    search: (query, call) => search(shelf, query, call),
+    ...(shelf.scoped && { neighbours: (query, call) => neighbours(shelf, query, call) }),
+  } satisfies Partial<ProviderMethods>;
+}
+
+export const memoryOf = ({ model }: Shelf, point: FoundPoint | undefined): Memory | undefined =>
+  point && toMemory(point, model);
+
+/** The point of a memory that a caller may see. */
+export async function find(
+  { collection }: Shelf,
+  ref: Ref,
+  call: Call,
+  select = WHOLE,
+): Promise<FoundPoint | undefined> {
+  const [point] = await collection.fetch([pointId(ref.id, collection.traits.ids)], select, call);
+  if (!point || point.fields.user_id === '') return undefined;
+  const { user_id, scope } = point.fields;
+  const isVisible = visibleMatcher(ref)(scope === '' ? null : String(scope));
+  return isVisible && (ref.users === null || ref.users.includes(String(user_id))) ? point : undefined;
+}
+
+interface Page {
+  /** Undefined: nothing matches. */
+  readonly condition: Condition | undefined;
+  readonly after?: Position | undefined;
+  readonly limit: number;
+  readonly max_bytes: number;
+}
+
+/** A page of a list, without some memories. */
+async function listPage(shelf: Shelf, page: Page, call: Call, without?: ReadonlySet<string>): Promise<Memory[]> {
+  const { condition, after, limit, max_bytes } = page;
+  if (!condition) return [];
+  const { filter, rest } = condition;
+  const wanted = { by: 'created', descending: true, filter, after: after && positionOf(after), select: WHOLE } as const;
+  const memories: Memory[] = [];
+  let bytes = 0;
+  let read = 0;
+  for await (const points of walk(shelf.collection, { ...wanted, chunk: Math.min(limit, CHUNK) }, call)) {
+    for (const point of points) {
+      if ((rest && !rest(point.fields)) || without?.has(String(point.fields.memory_id))) continue;
+      const memory = toMemory(point, shelf.model);
+      memories.push(memory);
+      bytes += recordBytes(memory);
+      if (memories.length === limit || bytes > max_bytes) return memories;
+    }
+    read += points.length;
+    // A shorter page would be a silently partial answer.
+    if (rest && read > MAX_SORTED) throw invalidRequest(TOO_MANY);
+  }
+  return memories;
+}
+
+const TOO_MANY =
+  'too many memories do not match; begin the scope with whole segments, or narrow the request by tags, since or until';
+
+/** The cosine, from what the database measured. Vectors have length 1 where it depends on lengths. */
+const COSINES: Readonly<Record<Measure, (measure: number) => number>> = {
+  cosine: (cosine) => cosine,
+  'cosine distance': (distance) => 1 - distance,
+  product: (product) => product,
+  distance: (distance) => 1 - distance ** 2 / 2,
+  'squared distance': (distance) => 1 - distance / 2,
+};
+
+const scoreOf = (cosine: number): number => roundScore(Math.min(1, Math.max(0, cosine)));
+
+/** Ranks by cosine. Equal scores, and those of 0, are newest first. */
+async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<SearchHit[]> {
+  const { collection } = shelf;
+  const { limit, max_bytes } = query;
+  const condition = conditionOf({ ...query, prefix: query.scope }, collection.traits.filters);
+  if (!condition) return [];
+  const vector = toUnit(query.vector);
+  const most = maxResults(collection);
+  let hits: SearchHit[] = [];
+  if (vector.some((component) => component !== 0)) {
+    for (let count = Math.min(limit + 1, most); ; count = Math.min(count * GROWTH, most)) {
+      const { ranked, floor } = await rank(shelf, { vector, condition, count }, call);
+      // What was not found has at most the score of the floor: only higher ones are in their final place.
+      const final = ranked.filter(({ score }) => score > floor);
+      hits = await readHits(shelf, final, query, call);
+      if (isFull(hits, query) || floor === ALL) return hits;
+      if (floor === 0) break;
+      if (count === most) {
+        if (condition.rest) throw invalidRequest(TOO_MANY);
+        // A larger query is impossible. Equal scores at the end are as good as those that were not found.
+        return readHits(shelf, ranked, query, call);
+      }
+    }
+  }
+  // All others have score 0.
+  const without = new Set(hits.map(({ memory }) => memory.id));
+  const bytes = hits.reduce((sum, { memory }) => sum + recordBytes(memory), 0);
+  const page = { condition, limit: limit - hits.length, max_bytes: max_bytes - bytes };
+  const others = await listPage(shelf, page, call, without);
+  return upToBytes([...hits, ...others.map((memory) => ({ memory, score: 0 }))], max_bytes, ({ memory }) => memory);
+}
+
+const isFull = (hits: readonly SearchHit[], { limit, max_bytes }: SearchQuery): boolean =>
+  hits.length === limit || hits.reduce((sum, { memory }) => sum + recordBytes(memory), 0) > max_bytes;
+
+/** The floor of a ranking that found everything. */
+const ALL = -1;
+
+interface Ranked {
+  readonly point: FoundPoint;
+  readonly score: number;
+}
+
+/** The best `count` points that match, in order. `floor`: the highest score of those that were not found. */
+async function rank(
+  shelf: Shelf,
+  {
+    vector,
+    condition,
+    count,
+  }: { readonly vector: Float32Array; readonly condition: Condition; readonly count: number },
+  call: Call,
+): Promise<{ ranked: readonly Ranked[]; floor: number }> {
+  const { collection } = shelf;
+  const { measure, exact } = collection.traits;
+  const { filter, rest } = condition;
+  const select = count <= CHUNK ? WHOLE : LIGHT;
+  let matches: readonly { point: FoundPoint; cosine: number }[] = (
+    await collection.query({ vector, filter, limit: count, select }, call)
+  ).map((point: Match) => ({ point, cosine: COSINES[measure](point.measure) }));
+  let all = matches.length < count;
+  // An approximate index may not reach some of many vectors that are alike. Then all are compared here.
+  if (all && !exact && matches.length < Math.min(count, await collection.count(filter, call))) {
+    matches = await compared(collection, vector, filter, call);
+    all = true;
+  }
+  const ranked = matches
+    .filter(({ point }) => !rest || rest(point.fields))
+    .map(({ point, cosine }) => ({ point, score: point.fields.blank === 1 ? 0 : scoreOf(cosine) }))
+    .sort((a, b) => b.score - a.score || newestPoint(a.point, b.point));
+  return { ranked, floor: all ? ALL : scoreOf(matches.at(-1)?.cosine ?? 0) };
+}
+
+const newestPoint = (a: FoundPoint, b: FoundPoint): number =>
+  numberOf(b, 'created') - numberOf(a, 'created') || (String(a.fields.memory_id) > String(b.fields.memory_id) ? -1 : 1);
+
+/** All points that match with their cosines, computed here. */
+async function compared(collection: Collection, vector: Float32Array, filter: Filter, call: Call) {
+  const cosines: { point: FoundPoint; cosine: number }[] = [];
+  const points = await findAll(collection, filter, call);
+  const select = { ...LIGHT, vector: true };
+  for await (const some of readInOrder(collection, points, { chunk: collection.traits.max_batch, select }, call)) {
+    for (const point of some) {
+      const unit = toUnit(point.vector ?? new Float32Array(vector.length));
+      cosines.push({
+        point: { id: point.id, fields: point.fields },
+        cosine: vector.reduce((sum, part, i) => sum + part * (unit[i] ?? 0), 0),
+      });
+    }
+  }
+  return cosines.sort((a, b) => b.cosine - a.cosine);
+}
+
+/** The first of a ranking, up to the limits of the query. */
+async function readHits(
+  { collection, model }: Shelf,
+  ranked: readonly Ranked[],
+  query: SearchQuery,
+  call: Call,
+): Promise<SearchHit[]> {
+  const scores = new Map(ranked.map(({ point, score }) => [point.id, score]));
+  const points = ranked.map(({ point }) => point);
+  const isWhole = points.every(({ fields }) => fields.content !== undefined && fields.rest !== undefined);
+  const hits: SearchHit[] = [];
+  const parts = isWhole
+    ? [points]
+    : readInOrder(collection, points, { chunk: Math.min(query.limit, CHUNK), select: WHOLE }, call);
+  for await (const part of parts) {
+    for (const point of part) {
+      hits.push({ memory: toMemory(point, model), score: scores.get(point.id) ?? 0 });
+      if (isFull(hits, query)) return hits;
+    }
+  }
+  return hits;
+}
+
+/** One read for each side of each memory: none grows with the conversation. */
+async function neighbours(
+  shelf: Shelf,
+  { ids, max_bytes, max_content_bytes = Number.POSITIVE_INFINITY, written, ...query }: NeighboursQuery,
+  call: Call,
+): Promise<Memory[]> {
+  const { collection, model } = shelf;
+  const isWanted = writtenMatcher(written);
+  const admits = visibleMatcher(query satisfies Visible);
+  const anchors = (
+    await fetchAll(
+      collection,
+      ids.map((id) => pointId(id, collection.traits.ids)),
+      WHOLE,
+      call,
+    )
+  )
+    .filter(({ fields }) => fields.user_id === query.user_id && fields.conversation !== '')
+    .map((point) => toMemory(point, model));
+  const near = new Map<string, Memory>();
+  for (const anchor of anchors) {
+    const filter = both(equals('user_id', query.user_id), equals('conversation', conversationField(anchor)));
+    for (const descending of [true, false]) {
+      const wanted = { by: 'created', descending, filter, after: positionOf(anchor), select: WHOLE, chunk: 1 } as const;
+      for await (const [point] of walk(collection, wanted, call)) {
+        if (!point) continue;
+        const memory = toMemory(point, model);
+        near.set(memory.id, memory);
+        break;
+      }
+    }
+  }
+  for (const id of ids) near.delete(id);
+  const page = [...near.values()].filter(
+    (memory) => admits(memory.scope) && Buffer.byteLength(memory.content) <= max_content_bytes && isWanted(memory),
+  );
+  return upToBytes(page.sort(newestFirst), max_bytes, (memory) => memory);
+}

@@ -1,0 +1,232 @@
+import {
+  type BatchOutcome,
+  type Call,
+  type EraseRequest,
+  type Holdings,
+  type ImportRequest,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  type NewVector,
+  OmpError,
+  type ProviderMethods,
+  type Ref,
+  type UpdateRequest,
+  type Vector,
+} from '#contract';
+import { toUnit } from '#ranking';
+import {
+  createKeyedMutex,
+  effectivePatch,
+  mergeExtensions,
+  newRecord,
+  recordTooLarge,
+  requireFits,
+  requireVersion,
+} from '#toolbox';
+import type { Point, Traits } from './collection.ts';
+import { equals } from './filters.ts';
+import { LIGHT, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
+import { find, memoryOf, type Shelf } from './reading.ts';
+import { fetchAll } from './walk.ts';
+
+/** Points that are removed at once. */
+const ERASED_AT_ONCE = 100;
+
+/** Throws `payload_too_large` if the database takes no such point. */
+function storablePoint(
+  memory: Memory,
+  vector: Vector,
+  { measure, ids, max_point_bytes, max_batch_bytes }: Traits,
+): Point {
+  const unit = toUnit(vector);
+  // Where the measure does not depend on lengths, what was given stays as it was.
+  const point = toPoint(memory, measure.startsWith('cosine') && vector ? vector : unit, ids);
+  const { fields, whole } = pointBytes(point);
+  const max = Math.min(max_point_bytes ?? max_batch_bytes, max_batch_bytes);
+  if (fields > max || whole > max_batch_bytes) throw recordTooLarge(max);
+  return point;
+}
+
+/** As few requests as the points fit into. */
+function chunksOf(points: readonly Point[], { max_batch, max_batch_bytes }: Traits): Point[][] {
+  const chunks: Point[][] = [];
+  let bytes = 0;
+  for (const point of points) {
+    const { whole } = pointBytes(point);
+    const chunk = chunks.at(-1);
+    bytes += whole;
+    if (chunk && chunk.length < max_batch && bytes <= max_batch_bytes) chunk.push(point);
+    else {
+      chunks.push([point]);
+      bytes = whole;
+    }
+  }
+  return chunks;
+}
+
+export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max_record_bytes: number }) {
+  const { collection, model, dimensions } = shelf;
+  const { traits } = collection;
+  // Without conditional writes, the last change wins between several gateways.
+  const mutex = createKeyedMutex();
+  /** Waits for all of these ids. In their order: no two wait for each other. */
+  const lock = <Result>(ids: readonly string[], work: () => Promise<Result>): Promise<Result> =>
+    [...new Set(ids)].sort().reduceRight((inner, id) => () => mutex(id, inner), work)();
+
+  const storable = (memory: Memory, vector: Vector) => storablePoint(memory, vector, traits);
+  const chunked = (points: readonly Point[]) => chunksOf(points, traits);
+
+  const create = ({ input, vector }: NewVector) => {
+    const memory = newRecord(input, model);
+    return { memory, point: storable(memory, vector) };
+  };
+
+  async function batch({ items }: { readonly items: readonly NewVector[] }, call: Call): Promise<BatchOutcome[]> {
+    const created = items.map((item) => orError(() => create(item)));
+    const failures = new Map<Point, OmpError>();
+    let stored = 0;
+    for (const chunk of chunked(created.flatMap((one) => (one instanceof OmpError ? [] : [one.point])))) {
+      try {
+        await collection.upsert(chunk, call);
+        stored += chunk.length;
+      } catch (error) {
+        // What was stored before must be reported.
+        if (stored === 0 || !(error instanceof OmpError)) throw error;
+        for (const point of chunk) failures.set(point, error);
+      }
+    }
+    return created.map((one) => (one instanceof OmpError ? one : (failures.get(one.point) ?? one.memory)));
+  }
+
+  /** Reads a memory, and makes the change that `make` wants of it. Begins again if another gateway was quicker. */
+  const change = async <Result>(
+    ref: Ref,
+    call: Call,
+    make: (memory: Memory, vector: Vector) => Promise<Result | undefined>,
+  ): Promise<Result | undefined> =>
+    mutex(ref.id, async () => {
+      for (;;) {
+        call.throwIfAborted();
+        const point = await find(shelf, ref, call, WITH_VECTOR);
+        const memory = requireVersion(memoryOf(shelf, point), ref);
+        if (!point || !memory) return undefined;
+        const result = await make(memory, toVector(point));
+        if (result !== undefined) return result;
+      }
+    });
+
+  const update = ({ ref, patch: wanted, vector: embedded }: UpdateRequest, call: Call) =>
+    change(ref, call, async (before, stored) => {
+      const patch = effectivePatch(before, wanted);
+      if (!patch) return before;
+      requireFits(before, patch, max_record_bytes);
+      const after = patched(before, patch);
+      const point = storable(after, patch.content === undefined ? stored : embedded);
+      if (!collection.replace) await collection.upsert([point], call);
+      else if (!(await collection.replace(point, Date.parse(before.updated_at), call))) return undefined;
+      return after;
+    });
+
+  const remove = async (ref: Ref, call: Call): Promise<boolean> => {
+    const removed = await change(ref, call, async ({ id, updated_at }) => {
+      const point = pointId(id, traits.ids);
+      if (!collection.removeIf) await collection.remove([point], call);
+      else if (!(await collection.removeIf(point, Date.parse(updated_at), call))) return undefined;
+      return true;
+    });
+    return removed === true;
+  };
+
+  async function erase({ user_id }: EraseRequest, call: Call): Promise<Holdings> {
+    for (let memories = 0; ; ) {
+      const request = {
+        filter: equals('user_id', user_id),
+        limit: Math.min(ERASED_AT_ONCE, traits.max_batch),
+        select: LIGHT,
+      };
+      const points = await collection.scan(request, call);
+      if (points.length === 0) return { memories, vectors: memories };
+      // A patch in between would store the memory again.
+      const ids = points.map(({ id }) => id);
+      await lock(
+        points.map(({ fields }) => String(fields.memory_id)),
+        () => collection.remove(ids, call),
+      );
+      memories += points.length;
+    }
+  }
+
+  const importAll = ({ items, replace }: ImportRequest, call: Call): Promise<boolean[]> =>
+    lock(
+      items.map(({ memory }) => memory.id),
+      async () => {
+        const ids = items.map(({ memory }) => pointId(memory.id, traits.ids));
+        const found = await fetchAll(collection, ids, LIGHT, call);
+        const owners = new Map(found.map(({ fields }) => [String(fields.memory_id), String(fields.user_id)]));
+        const points = new Map<string, Point>();
+        const stored = items.map(({ memory, vector }) => {
+          const owner = owners.get(memory.id);
+          if (owner !== undefined && !(replace && owner === memory.user_id)) return false;
+          owners.set(memory.id, memory.user_id);
+          points.set(memory.id, storable(memory, vector));
+          return true;
+        });
+        for (const chunk of chunked([...points.values()])) await collection.upsert(chunk, call);
+        return stored;
+      },
+    );
+
+  return {
+    check: (fields, vector) => void storable({ ...NOTHING, ...fields }, vector ?? new Float32Array(dimensions)),
+    async add(item, call) {
+      const { memory, point } = create(item);
+      await collection.upsert([point], call);
+      return memory;
+    },
+    batch,
+    update,
+    delete: remove,
+    erase,
+    holdings: async ({ user_id }, call) => {
+      const memories = await collection.count(equals('user_id', user_id), call);
+      return { memories, vectors: memories };
+    },
+    import: importAll,
+  } satisfies Partial<ProviderMethods>;
+}
+
+function orError<Result>(work: () => Result): Result | OmpError {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof OmpError) return error;
+    throw error;
+  }
+}
+
+const patched = (before: Memory, patch: MemoryPatch): Memory => ({
+  ...before,
+  ...patch,
+  extensions: mergeExtensions(before.extensions, patch.extensions),
+  updated_at: new Date(Math.max(Date.now(), Date.parse(before.updated_at) + 1)).toISOString(),
+});
+
+const EPOCH = new Date(0).toISOString();
+/** A memory without anything, as long as the ids of new ones. */
+const NOTHING: Memory = newRecord(
+  {
+    content: '',
+    user_id: '',
+    scope: null,
+    tags: [],
+    source: null,
+    confidence: null,
+    valid_from: null,
+    valid_to: null,
+    supersedes: [],
+    extensions: {},
+  } satisfies NewMemory,
+  null,
+  { id: 'mem_01JD3ZK8Q0V5W9E6T2Y4R7N1XA', created_at: EPOCH },
+);
