@@ -16,6 +16,7 @@ import { describe } from '../src/verbs/capabilities.ts';
 import { VERB_TABLE } from '../src/verbs/index.ts';
 import { demandsInWords, type Verb } from '../src/verbs/verb.ts';
 import { startPinecone } from '../test/pinecone-server/start.ts';
+import { startQdrant } from '../test/qdrant-server/start.ts';
 import { codesTable, messagesOf } from './error-tables.ts';
 
 /** The generated tables of each document; a table stands between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. */
@@ -131,6 +132,7 @@ async function readCapabilities(): Promise<string[][]> {
   const context: ProviderContext = { embedder, ranking, audit, data_dir, log: quiet };
   const pinecone = await startPinecone({ dimension: embedder.dimensions });
   const index = { api_key: 'none', index_host: pinecone.url };
+  const qdrant = await startQdrant();
   const engine = await startEngine(join(data_dir, 'existing'), quiet);
   const url = `postgres://postgres@localhost/postgres?host=${encodeURIComponent(engine.config.host as string)}`;
   const providers: [string, Provider][] = [];
@@ -145,6 +147,7 @@ async function readCapabilities(): Promise<string[][]> {
     await open('postgres, `OMP_MAPPING_PRESET=mem0`', 'postgres', { url, connections: 1, connect_timeout_ms, mapping });
     await open('pinecone', 'pinecone', index);
     await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
+    await open('qdrant', 'qdrant', { url: qdrant.url });
     await open('libsql', 'libsql', {});
     await open('memory', 'memory', {});
     const documents = providers.map(([label, provider]) => ({
@@ -167,6 +170,7 @@ async function readCapabilities(): Promise<string[][]> {
     for (const [, provider] of providers) await provider.close();
     await engine.close();
     await pinecone.close();
+    await qdrant.close();
     await rm(data_dir, { recursive: true, force: true });
   }
 }

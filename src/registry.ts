@@ -6,6 +6,7 @@ import { loadProvider } from './load-provider.ts';
 const PROVIDERS = {
   postgres: () => import('../providers/postgres/index.ts'),
   pinecone: () => import('../providers/pinecone/index.ts'),
+  qdrant: () => import('../providers/collections/qdrant.ts'),
   memory: () => import('../providers/memory/index.ts'),
   libsql: () => import('../providers/collections/libsql.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;

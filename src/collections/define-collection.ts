@@ -211,7 +211,8 @@ function guarded<Options>(collection: Collection, spec: CollectionSpec<Options>)
       return method ? [[name, guard(method)]] : [];
     }),
   );
-  return { ...(methods as unknown as Collection), traits: collection.traits, close: () => collection.close() };
+  // What an adapter adds for its `diagnose` stays.
+  return { ...collection, ...(methods as unknown as Collection), close: () => collection.close() };
 }
 
 function toOmpError<Options>(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts';
+import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
 import { settingFacts } from './facts.ts';
 
 /*
@@ -34,7 +35,40 @@ const libsql = z.strictObject({
   }),
 });
 
+const QDRANT = { only: ['provider', 'qdrant'] } as const;
+const { shape: qdrantShape } = QdrantOptions;
+
+const qdrant = z.strictObject({
+  url: qdrantShape.url.register(settingFacts, {
+    env: 'QDRANT_URL',
+    description: 'Address of the server; without a port it is 6333',
+    allowed: 'an http:// or https:// URL',
+    ...QDRANT,
+  }),
+  api_key: qdrantShape.api_key.register(settingFacts, {
+    env: 'QDRANT_API_KEY',
+    description: 'API key of the server; unset: it has none',
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${QDRANT_API_KEY}',
+    ...QDRANT,
+  }),
+  collection: qdrantShape.collection.register(settingFacts, {
+    env: 'OMP_QDRANT_COLLECTION',
+    description: 'Collection of the memories; the first start creates it',
+    allowed: '1 to 255 characters without < > : " / \\ | ? *',
+    ...QDRANT,
+  }),
+  exact: qdrantShape.exact.register(settingFacts, {
+    env: 'OMP_QDRANT_EXACT',
+    description:
+      "Whether a search compares all of a user's vectors; false: Qdrant may use its index, which is approximate",
+    ...QDRANT,
+  }),
+});
+
 /** By name of the provider. */
-export const collections = { libsql: libsql.prefault({}) };
+export const collections = { libsql: libsql.prefault({}), qdrant: qdrant.prefault({}) };
 /** The providers of this kind. */
 export const COLLECTION_NAMES = Object.keys(collections) as (keyof typeof collections)[];

@@ -158,7 +158,7 @@ function relationOf(mount: string, other: string): string | undefined {
 }
 
 /** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
-function placeOf({ provider, postgres, mapping, pinecone, libsql, data_dir }: Omit<Config, 'stores'>) {
+function placeOf({ provider, postgres, mapping, pinecone, libsql, qdrant, data_dir }: Omit<Config, 'stores'>) {
   if (provider === 'libsql')
     return { what: 'database and table', key: JSON.stringify([libsql.url ?? resolve(data_dir), libsql.table]) };
   if (provider === 'pinecone') {
@@ -167,6 +167,9 @@ function placeOf({ provider, postgres, mapping, pinecone, libsql, data_dir }: Om
       .split('/')[0]
       ?.toLowerCase();
     return { what: 'index and namespace', key: JSON.stringify([host, pinecone.namespace]) };
+  }
+  if (provider === 'qdrant') {
+    return { what: 'server and collection', key: JSON.stringify([new URL(qdrant.url).host, qdrant.collection]) };
   }
   if (provider !== 'postgres') return undefined;
   if (postgres.url === undefined) return { what: 'data folder', key: resolve(data_dir) };

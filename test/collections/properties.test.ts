@@ -14,7 +14,9 @@ import {
   toUnit,
 } from '#provider';
 import libsql from '../../providers/collections/libsql.ts';
+import qdrant from '../../providers/collections/qdrant.ts';
 import memory from '../../providers/memory/index.ts';
+import { qdrantBackend } from '../qdrant/server.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { inMemory } from './in-memory.ts';
@@ -236,6 +238,11 @@ async function answersOf(
 type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never;
 
 const STORES: Readonly<Record<string, (folder: string) => Promise<Opened>>> = {
+  Qdrant: async (folder) => {
+    const { options, close } = await qdrantBackend();
+    const provider = await open(qdrant, options, folder);
+    return { ...provider, close: () => provider.close().finally(close) };
+  },
   libSQL: (folder) => open(libsql, { url: `file:${join(folder, 'properties.db')}` }, folder),
   ...Object.fromEntries(
     Object.entries({

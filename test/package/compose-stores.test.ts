@@ -40,3 +40,23 @@ test.skipIf(!installed)('[Decision 48] docker-compose merges the two files', () 
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
+
+test('Qdrant of its compose file has a version, its data in a volume, and is published to this machine only', () => {
+  const text = readFileSync('deploy/compose/qdrant.yml', 'utf8');
+  const { services } = parse(text) as { services: Record<string, object> };
+  expect(services).toEqual({
+    qdrant: expect.objectContaining({
+      image: expect.stringMatching(/:v\d+\.\d+\.\d+$/),
+      ports: ['127.0.0.1:6333:6333'],
+      volumes: ['qdrant:/qdrant/storage'],
+    }),
+  });
+  expect(loadConfig({ env: { OMP_PROVIDER: 'qdrant' } }).config.qdrant.url).toBe('http://127.0.0.1:6333');
+});
+
+test.skipIf(!installed)('docker-compose accepts the file of Qdrant', () => {
+  const { status, stderr } = spawnSync('docker-compose', ['-f', 'deploy/compose/qdrant.yml', 'config', '-q'], {
+    encoding: 'utf8',
+  });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});

@@ -12,6 +12,7 @@ const UNUSED = [
   'jose',
   '@redis/client',
   '@pinecone-database/pinecone',
+  '@qdrant/js-client-rest',
   '@opentelemetry/api',
   '@opentelemetry/core',
   '@opentelemetry/exporter-trace-otlp-http',
@@ -101,3 +102,16 @@ test.for([
   expect(stdout).not.toContain('listens on');
   expect(stderr).toMatch(new RegExp(`Cannot find (package|module) '${name}`));
 });
+
+// Installed beside the gateway by who uses it.
+test.for([['@qdrant/js-client-rest', { OMP_PROVIDER: 'qdrant', QDRANT_URL: 'http://127.0.0.1:1' }]] as const)(
+  'where the optional package %s is not installed, the start and doctor say how to install it',
+  async ([name, env]) => {
+    const main = installWithout([name]);
+    for (const args of [[], ['doctor']]) {
+      const { status, stdout, stderr } = await runProgram({ main, env, args });
+      expect(status).toBe(1);
+      expect(stdout + stderr).toMatch(new RegExp(`npm install ${name}@`));
+    }
+  },
+);

@@ -1,6 +1,8 @@
+import qdrant from '../../providers/collections/qdrant.ts';
 import { chromaModule, NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { conformance, type Open } from '../conformance/conformance.ts';
 import { BARE, COLUMNS, DOCUMENT, openShape } from '../mapped/tables.ts';
+import { qdrantBackend } from '../qdrant/server.ts';
 import { FULL } from '../support/full.ts';
 import { openGateway } from '../support/gateway.ts';
 import { mountedBelow } from '../support/mounted.ts';
@@ -24,6 +26,15 @@ const DOCUMENTS: Kind = ['a mapped table of documents', (options) => openShape(D
 /** Without scopes. */
 const BARE_TABLE: Kind = ['a mapped table with the least columns', (options) => openShape(BARE, options)];
 const SERVER: Kind = ['postgres, on a server', (options) => openServerSubject({}, undefined, options)];
+const QDRANT: Kind = [
+  'qdrant',
+  async (options) => {
+    const { close, mode, ...backend } = await qdrantBackend();
+    const open: Parameters<typeof openGateway>[0] = (context) => qdrant.open(backend.options, context);
+    const subject = await openGateway(open, { mode, ...options });
+    return { ...subject, close: () => subject.close().finally(close) };
+  },
+];
 
 /** A provider of others. */
 const CHROMA: Kind = [
@@ -35,7 +46,7 @@ const CHROMA: Kind = [
   },
 ];
 
-const ALL = [MEMORY, POSTGRES, PINECONE, TABLE, DOCUMENTS, BARE_TABLE, ...(SERVER_URL === '' ? [] : [SERVER])];
+const ALL = [MEMORY, POSTGRES, PINECONE, QDRANT, TABLE, DOCUMENTS, BARE_TABLE, ...(SERVER_URL === '' ? [] : [SERVER])];
 const PAIRS: readonly (readonly [Kind, Kind])[] = FULL
   ? [
       ...ALL.flatMap((mounted) => ALL.map((root) => [mounted, root] as const)),

@@ -1,0 +1,300 @@
+import type { QdrantClient, Schemas } from '@qdrant/js-client-rest';
+import { z } from 'zod';
+import {
+  type Call,
+  type Collection,
+  type CollectionSpec,
+  defineCollection,
+  type Failure,
+  FIELDS,
+  type Filter,
+  type Finding,
+  type FoundPoint,
+  failureOfConnection,
+  failureOfStatus,
+  loadPackage,
+  type Point,
+  type Selection,
+} from '#provider';
+
+const TITLE = 'Qdrant';
+const CLIENT = '@qdrant/js-client-rest@1.18';
+
+/** The options of a collection. */
+export const Options = z.strictObject({
+  /** Address of the server. Without a port it is 6333, as in every client of Qdrant; a path is put before those of the interface. */
+  url: z.url({ protocol: /^https?$/ }).default('http://127.0.0.1:6333'),
+  api_key: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/)
+    .optional(),
+  collection: z
+    .string()
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: what the server refuses
+    .regex(/^[^<>:"/\\|?*\0\x1f]{1,255}$/)
+    .default('omp-memories'),
+  /** Whether a search compares all vectors of the user; false: those of a user with very many are searched by the index, approximately. */
+  exact: z.boolean().default(true),
+});
+export type Options = z.output<typeof Options>;
+
+export const qdrant: CollectionSpec<Options> = {
+  specVersion: 1,
+  name: 'qdrant',
+  title: TITLE,
+  options: Options,
+  async open(options) {
+    const { QdrantClient } = await loadPackage(() => import('@qdrant/js-client-rest'), CLIENT);
+    return openCollection(new QdrantClient(clientParams(options)), options);
+  },
+  failure,
+  diagnose: async (collection, _context, call) => (collection as QdrantCollection).findings(call),
+};
+export default defineCollection(qdrant);
+
+/** What the client is made with. */
+function clientParams({ url, api_key }: Options): ConstructorParameters<typeof QdrantClient>[0] {
+  const { protocol, hostname, pathname } = new URL(url);
+  // The client ignores a port that is the scheme's own, and takes 6333.
+  const port = Number(/^\w+:\/\/[^/]*:(\d+)(?:\/|$)/.exec(url)?.[1] ?? 6333);
+  return {
+    host: hostname,
+    port,
+    https: protocol === 'https:',
+    prefix: pathname.endsWith('/') ? pathname.slice(0, -1) : pathname,
+    // Given as `apiKey`, the client writes a warning to the console where it goes over http.
+    ...(api_key !== undefined && { headers: { 'api-key': api_key } }),
+    // Calls carry the deadline; with a timer of its own the client drops their signal.
+    timeout: Number.POSITIVE_INFINITY,
+    // It writes to the console too. `doctor` tells the version.
+    checkCompatibility: false,
+  };
+}
+
+type QdrantCollection = Collection & { findings(call: Call): Promise<Finding[]> };
+
+function openCollection(client: QdrantClient, { collection: collection_name, exact }: Options): QdrantCollection {
+  const api = client.api();
+  /** Undefined: there is no such collection. */
+  const info = (call: Call) =>
+    ask(call, (init) => api.getCollection({ collection_name }, init)).catch((error) => {
+      if (statusOf(error) !== 404) throw error;
+    });
+  /** Of a write: with `wait` it answers once it can be read, unless that takes the server too long. */
+  const write = async (call: Call, request: Request<Schemas['UpdateResult']>) => {
+    const { status } = await ask(call, request);
+    if (status !== 'completed') throw new NotYet(status);
+  };
+
+  return {
+    traits: {
+      measure: 'cosine',
+      exact,
+      filters: ['anyOf', 'allOf', 'not'],
+      order: 'number',
+      ids: 'uuid',
+      max_batch: 1_000,
+      // A request has at most 32 MiB as the server comes, and a component of a vector up to 24 bytes as JSON.
+      max_batch_bytes: 4 * 1024 * 1024,
+      max_point_bytes: null,
+      max_limit: 10_000,
+    },
+
+    async describe(call) {
+      const found = await info(call);
+      if (!found) return undefined;
+      const { config, payload_schema } = found;
+      const unindexed = FIELDS.flatMap(({ name, filtered }) => (filtered && !(name in payload_schema) ? [name] : []));
+      const vectors = unnamedVectors(config.params.vectors);
+      if (!vectors) return { dimensions: 0, mistake: 'its vectors have names, or there are none', unindexed };
+      const { size, distance } = vectors;
+      const mistake = distance === 'Cosine' ? undefined : `it compares vectors by ${distance}, not by Cosine`;
+      return { dimensions: size, mistake, unindexed };
+    },
+
+    async prepare({ dimensions, fields }, call) {
+      const found = await info(call);
+      if (!found) {
+        const vectors = { size: dimensions, distance: 'Cosine' as const };
+        // A graph for each user with many memories, and none for all together: every search is one of a user.
+        const hnsw_config = { m: 0, payload_m: 16 };
+        const made = ask(call, (init) => api.createCollection({ collection_name, vectors, hnsw_config }, init));
+        await made.catch((error) => {
+          // Another gateway was faster.
+          if (statusOf(error) !== 409) throw error;
+        });
+      }
+      const indexes = found?.payload_schema ?? {};
+      for (const { name: field_name, type, filtered } of fields) {
+        if (!filtered || field_name in indexes) continue;
+        const field_schema =
+          type === 'number'
+            ? // An index of integers would not find fractions.
+              ({ type: 'float' } as const)
+            : ({ type: 'keyword', is_tenant: field_name === 'user_id' } as const);
+        const asked = { collection_name, wait: true, field_name, field_schema };
+        await write(call, (init) => api.createFieldIndex(asked, init));
+      }
+    },
+
+    upsert: (points, call) =>
+      write(call, (init) => api.upsertPoints({ collection_name, wait: true, points: points.map(toPoint) }, init)),
+
+    async fetch(ids, select, call) {
+      const asked = { collection_name, ids: [...ids], ...shown(select) };
+      return (await ask(call, (init) => api.getPoints(asked, init))).map(toFound);
+    },
+
+    remove: (ids, call) =>
+      write(call, (init) => api.deletePoints({ collection_name, wait: true, points: [...ids] }, init)),
+
+    async query({ vector, filter, limit, select }, call) {
+      const asked = { collection_name, query: [...vector], filter: toFilter(filter), limit, params: { exact } };
+      const { points } = await ask(call, (init) => api.queryPoints({ ...asked, ...shown(select) }, init));
+      return points.map((point) => ({ ...toFound(point), measure: point.score }));
+    },
+
+    async scan({ filter, order, limit, select }, call) {
+      const order_by = order && { key: order.by, direction: order.descending ? ('desc' as const) : ('asc' as const) };
+      const asked = {
+        collection_name,
+        filter: toFilter(filter),
+        limit,
+        ...shown(select),
+        ...(order_by && { order_by }),
+      };
+      return (await ask(call, (init) => api.scrollPoints(asked, init))).points.map(toFound);
+    },
+
+    async count(filter, call) {
+      const asked = { collection_name, filter: toFilter(filter), exact: true };
+      return (await ask(call, (init) => api.countPoints(asked, init))).count;
+    },
+
+    ping: async (call) => void (await ask(call, (init) => api.collectionExists({ collection_name }, init))),
+    close: async () => {},
+
+    async findings(call) {
+      const { data } = await api.root({}, { signal: call.signal });
+      const findings: Finding[] = [{ area: 'connection', level: 'ok', message: `${TITLE} ${data.version} answers` }];
+      const found = await info(call);
+      if (!found) return findings;
+      const { status, optimizer_status, config } = found;
+      const { replication_factor = 1, write_consistency_factor = 1 } = config.params;
+      if (status === 'red' || optimizer_status !== 'ok') {
+        const message = `the collection "${collection_name}" is ${status}: its optimizer failed; the log of ${TITLE} says why`;
+        findings.push({ area: 'connection', level: 'problem', message });
+      }
+      if (write_consistency_factor < replication_factor) {
+        const message =
+          `a write is answered when ${write_consistency_factor} of ${replication_factor} replicas have it, so that a read from another one may ` +
+          `miss it; set write_consistency_factor to ${replication_factor}`;
+        findings.push({ area: 'configuration', level: 'warning', message });
+      }
+      if (config.strict_mode_config?.enabled) {
+        const message = `the collection "${collection_name}" has strict mode, which may refuse large pages and exact searches`;
+        findings.push({ area: 'configuration', level: 'warning', message });
+      }
+      return findings;
+    },
+  };
+}
+
+/** Undefined: vectors have names, or there are none. A vector may have the name `size`. */
+function unnamedVectors(vectors: Schemas['VectorsConfig'] | undefined): Schemas['VectorParams'] | undefined {
+  const { size } = (vectors ?? {}) as Partial<Schemas['VectorParams']>;
+  return typeof size === 'number' ? (vectors as Schemas['VectorParams']) : undefined;
+}
+
+const toPoint = ({ id, vector, fields }: Point): Schemas['PointStruct'] => ({
+  ...{ id, vector: [...vector], payload: fields },
+});
+
+const shown = ({ fields, vector }: Selection) => ({
+  with_payload: fields === undefined ? true : fields.length > 0 && [...fields],
+  with_vector: vector,
+});
+
+const toFound = ({ id, payload, vector }: Schemas['Record']): FoundPoint => ({
+  ...{ id: String(id), fields: (payload ?? {}) as FoundPoint['fields'] },
+  ...(Array.isArray(vector) && { vector: Float32Array.from(vector as number[]) }),
+});
+
+const toFilter = (filter: Filter): Schemas['Filter'] => ({ must: [toCondition(filter)] });
+
+function toCondition(filter: Filter): Schemas['Condition'] {
+  switch (filter.op) {
+    case 'equals':
+      return typeof filter.value === 'string'
+        ? { key: filter.field, match: { value: filter.value } }
+        : { key: filter.field, range: { gte: filter.value, lte: filter.value } };
+    case 'anyOf':
+      return { key: filter.field, match: { any: [...filter.values] } };
+    case 'allOf':
+      return { must: filter.values.map((value) => ({ key: filter.field, match: { value } })) };
+    case 'range':
+      return { key: filter.field, range: { gte: filter.from ?? null, lte: filter.to ?? null } };
+    case 'and':
+      return { must: filter.filters.map(toCondition) };
+    case 'not':
+      return { must_not: [toCondition(filter.filter)] };
+    case 'prefix':
+      throw new Error(`${TITLE} matches no prefixes, and says so in its traits`);
+  }
+}
+
+/** An answer of the interface; without a result it is none of Qdrant's. */
+interface Response<Result> {
+  readonly data: { readonly result?: Result } | string | undefined;
+}
+class Nonsense extends Error {
+  override readonly name = 'Nonsense';
+}
+/** The write is stored, and not to be read yet. */
+class NotYet extends Error {
+  override readonly name = 'NotYet';
+}
+
+type Request<Result> = (init: { readonly signal: AbortSignal }) => Promise<Response<Result>>;
+
+/** Each request has a signal of its own: `fetch` never lets go of the one it got, and a call may make thousands. */
+async function ask<Result>(call: Call, request: Request<Result>): Promise<Result> {
+  const controller = new AbortController();
+  const stop = call.onAbort(() => controller.abort(call.signal.reason));
+  try {
+    const { data } = await request({ signal: controller.signal });
+    const result = typeof data === 'object' ? data.result : undefined;
+    if (result === undefined || result === null) throw new Nonsense('an answer without a result');
+    return result;
+  } finally {
+    stop();
+  }
+}
+
+const statusOf = (error: unknown): number | undefined => {
+  const { status } = Object(error) as { readonly status?: unknown };
+  return typeof status === 'number' ? status : undefined;
+};
+
+function failure(error: unknown): Failure | undefined {
+  const { name } = Object(error) as Error;
+  if (name === 'Nonsense' || name === 'SyntaxError') {
+    return { message: `${TITLE}, or what stands before it, answered what cannot be read`, retry: 'reads', down: true };
+  }
+  if (name === 'NotYet') return { message: `${TITLE} stored the write, but is too slow to show it`, down: true };
+  // The client keeps only the first digit of `Retry-After`.
+  if (name === 'QdrantClientResourceExhaustedError') return failureOfStatus(TITLE, 429);
+  const status = statusOf(error);
+  if (status === undefined) return failureOfConnection(TITLE, error);
+  // Its errors end with a hint, others do not.
+  if (status === 400 && messageIn(error).includes(' Help: ')) {
+    return { message: 'strict mode of the collection refuses the request; switch it off, or raise its limits' };
+  }
+  return failureOfStatus(TITLE, status);
+}
+
+/** What Qdrant says; it may quote the request. */
+const messageIn = (error: unknown): string => {
+  const { data } = Object(error) as { readonly data?: { readonly status?: { readonly error?: unknown } } };
+  return String(Object(data?.status).error ?? '').slice(0, 1_000);
+};

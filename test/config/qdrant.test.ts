@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { Options } from '../../providers/collections/qdrant.ts';
+import { settingFor } from '../../src/config/schema-reader.ts';
+import { load, mistakesOf } from './sources.ts';
+
+const THREE = { OMP_PROVIDER: 'qdrant', QDRANT_URL: 'https://q.example.com:6333', QDRANT_API_KEY: 'a-key' };
+
+it('qdrant takes three variables; every default is the one of the provider', () => {
+  const { QDRANT_URL: url, QDRANT_API_KEY: api_key } = THREE;
+  expect(load({ env: THREE }).config.qdrant).toEqual(Options.parse({ url, api_key }));
+  expect(load({ env: { OMP_PROVIDER: 'qdrant' } }).config.qdrant).toEqual(Options.parse({}));
+});
+
+it('qdrant has a setting for every option', () => {
+  expect(Object.keys(Options.shape).filter((name) => settingFor(`qdrant.${name}`) === undefined)).toEqual([]);
+});
+
+it.each([
+  [{ QDRANT_URL: 'q.example.com' }, /^QDRANT_URL must be an http:\/\/ or https:\/\/ URL/],
+  [{ QDRANT_API_KEY: 'a key' }, /^QDRANT_API_KEY must be printable ASCII/],
+  [{ OMP_QDRANT_COLLECTION: 'a/b' }, /^OMP_QDRANT_COLLECTION must be 1 to 255 characters without/],
+  [{ OMP_SEARCH_MODE: 'hybrid' }, /must be vector while provider is qdrant/],
+  [{ OMP_VERSIONS_MAX: '7' }, /no versions are kept/],
+])('qdrant with %j is a mistake that says what is allowed', (env, message) => {
+  expect(mistakesOf({ env: { ...THREE, ...env } })).toEqual([expect.stringMatching(message)]);
+});
+
+it('two stores cannot be one collection of one server', () => {
+  const qdrant = { url: THREE.QDRANT_URL };
+  const store = (more: object) =>
+    JSON.stringify({ other: { mount: 'other', provider: 'qdrant', qdrant: { ...qdrant, ...more } } });
+  expect(mistakesOf({ env: { ...THREE, OMP_STORES: store({}) } })).toEqual([
+    expect.stringMatching(/server and collection/),
+  ]);
+  expect(load({ env: { ...THREE, OMP_STORES: store({ collection: 'another' }) } }).config.stores).toHaveLength(1);
+});

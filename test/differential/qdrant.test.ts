@@ -1,0 +1,29 @@
+import { afterAll, describe, it } from 'vitest';
+import qdrant from '../../providers/collections/qdrant.ts';
+import { qdrantBackend } from '../qdrant/server.ts';
+import { openGateway } from '../support/gateway.ts';
+import { checkAgreement } from './check.ts';
+import { openModel, openStore } from './world.ts';
+
+/** Set OMP_TEST_RUNS for a longer search, OMP_TEST_SEED to look elsewhere or to repeat what a failure printed. */
+const RUNS = Number(process.env.OMP_TEST_RUNS ?? 20);
+const SEED = Number(process.env.OMP_TEST_SEED ?? 42);
+
+/** The memory provider with scopes of its own is the model; on Qdrant, scopes are tags. */
+describe('the gateway on Qdrant', () => {
+  const opened: (() => Promise<unknown>)[] = [];
+  afterAll(async () => {
+    for (const close of opened.splice(0).reverse()) await close();
+  });
+
+  it('[Decision 1] [Decision 4] [Decision 14] [SPEC GET /memories/search order] gives the same answers as on memory', async () => {
+    const { options, mode, close } = await qdrantBackend();
+    opened.push(close);
+    const [store, model] = await Promise.all([
+      openStore('qdrant', (more) => openGateway((context) => qdrant.open(options, context), { mode, ...more })),
+      openModel(),
+    ]);
+    opened.push(store.subject.close, model.subject.close);
+    await checkAgreement(model, [store], { runs: RUNS, seed: SEED, shrink: true });
+  });
+});

@@ -1,0 +1,191 @@
+import { matches, type Point, valueAt } from './filter.ts';
+import type { PointId, Request, VectorParams } from './requests.ts';
+
+/** An error that Qdrant answers. */
+export class Refusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+type Distance = VectorParams['distance'];
+
+/** One collection, everything in memory and seen at once. */
+export function createCollection({ vectors, metadata, strict_mode_config, replication_factor = 1 }: Request<'create'>) {
+  // Only described, if they have names.
+  const { size, distance } = vectors as VectorParams;
+  const points = new Map<PointId, Point>();
+  const indexes = new Map<string, { readonly data_type: string; readonly params?: object }>();
+  let operations = 0;
+
+  const all = (filter: Request<'count'>['filter']) =>
+    [...points.values()].filter((point) => matches(filter, point)).sort((a, b) => compareIds(a.id, b.id));
+  const updated = () => {
+    operations += 1;
+    return { operation_id: operations, status: 'completed' };
+  };
+  const checkDimension = (vector: readonly number[]) => {
+    if (vector.length === size) return;
+    throw new Refusal(400, `Wrong input: Vector dimension error: expected dim: ${size}, got ${vector.length}`);
+  };
+  /** Index types that a condition or an order needs. */
+  const requireIndex = (key: string, types: readonly string[], message: string) => {
+    if (!types.includes(indexes.get(key)?.data_type ?? '')) throw new Refusal(400, `Bad request: ${message}`);
+  };
+
+  return {
+    describe: () => ({
+      status: 'green',
+      optimizer_status: 'ok',
+      indexed_vectors_count: 0,
+      points_count: points.size,
+      segments_count: 2,
+      config: {
+        params: { vectors, shard_number: 1, replication_factor, write_consistency_factor: 1, on_disk_payload: true },
+        hnsw_config: { m: 16, ef_construct: 100, full_scan_threshold: 10_000 },
+        optimizer_config: {
+          deleted_threshold: 0.2,
+          vacuum_min_vector_number: 1_000,
+          default_segment_number: 0,
+          flush_interval_sec: 5,
+        },
+        wal_config: { wal_capacity_mb: 32, wal_segments_ahead: 0 },
+        ...(metadata && { metadata }),
+        ...(strict_mode_config && { strict_mode_config }),
+      },
+      payload_schema: Object.fromEntries(
+        [...indexes].map(([name, index]) => [name, { ...index, points: points.size }]),
+      ),
+    }),
+
+    index({ field_name, field_schema }: Request<'index'>) {
+      const data_type = typeof field_schema === 'string' ? field_schema : field_schema.type;
+      indexes.set(field_name, { data_type, ...(typeof field_schema !== 'string' && { params: field_schema }) });
+      return updated();
+    },
+
+    /** Replaces vector and payload. All points are checked before any is stored. */
+    upsert({ points: given, update_filter, update_mode = 'upsert' }: Request<'upsert'>) {
+      for (const { vector } of given) checkDimension(vector);
+      for (const { id, vector, payload } of given) {
+        const before = points.get(id);
+        if (before ? update_mode === 'insert_only' || !matches(update_filter, before) : update_mode === 'update_only')
+          continue;
+        points.set(id, { id, vector: stored(vector, distance), payload: payload ?? {} });
+      }
+      return updated();
+    },
+
+    /** A filter without conditions deletes everything. */
+    remove(selector: Request<'remove'>) {
+      const ids = 'points' in selector ? selector.points : all(selector.filter).map(({ id }) => id);
+      for (const id of ids) points.delete(id);
+      return updated();
+    },
+
+    /** By id, each once, whatever the order of the ids. */
+    retrieve: ({ ids, with_payload = false, with_vector }: Request<'retrieve'>) =>
+      all({ must: [{ has_id: ids }] }).map((point) => shown(point, { with_payload, with_vector })),
+
+    scroll({ filter, offset, limit = 10, order_by, ...asked }: Request<'scroll'>) {
+      if (!order_by) {
+        const found = all(filter).filter(({ id }) => offset == null || compareIds(id, offset) >= 0);
+        return {
+          points: found.slice(0, limit).map((point) => shown(point, asked)),
+          next_page_offset: found[limit]?.id ?? null,
+        };
+      }
+      const { key, direction = 'asc', start_from: start } = order_by;
+      requireIndex(key, ['integer', 'float', 'datetime'], `No range index for \`order_by\` key: \`${key}\`.`);
+      if (offset != null) throw new Refusal(400, 'Bad request: Cannot use an `offset` when using `order_by`.');
+      const sign = direction === 'asc' ? 1 : -1;
+      const toOrder = (value: unknown) => (typeof value === 'string' ? Date.parse(value) : (value as number));
+      // Once for each value of a list; a point without a value is left out.
+      const found = all(filter)
+        .flatMap((point) => [valueAt(key, point.payload) ?? []].flat().map((value) => ({ point, at: toOrder(value) })))
+        .filter(({ at }) => !Number.isNaN(at) && (start == null || sign * (at - toOrder(start)) >= 0))
+        .sort((a, b) => sign * (a.at - b.at));
+      return {
+        points: found.slice(0, limit).map(({ point, at }) => ({ ...shown(point, asked), order_value: at })),
+        next_page_offset: null,
+      };
+    },
+
+    query({
+      query,
+      filter,
+      limit = 10,
+      offset = 0,
+      score_threshold,
+      with_payload = false,
+      with_vector,
+    }: Request<'query'>) {
+      checkDimension(query);
+      const asked = stored(query, distance);
+      const isDistance = distance === 'Euclid' || distance === 'Manhattan';
+      const found = all(filter)
+        .map((point) => ({ point, score: scoreOf(asked, point.vector, distance) }))
+        .filter(
+          ({ score }) =>
+            score_threshold === undefined || (isDistance ? score <= score_threshold : score >= score_threshold),
+        )
+        .sort((a, b) => (isDistance ? a.score - b.score : b.score - a.score));
+      return {
+        points: found.slice(offset, offset + limit).map(({ point, score }) => ({
+          ...{ ...shown(point, { with_payload, with_vector }), version: 0, score },
+        })),
+      };
+    },
+
+    count: ({ filter }: Request<'count'>) => ({ count: all(filter).length }),
+  };
+}
+
+export type Collection = ReturnType<typeof createCollection>;
+
+/** Numbers before UUIDs. */
+const compareIds = (a: PointId, b: PointId): number =>
+  typeof a === typeof b ? Number(a > b) - Number(a < b) : typeof a === 'number' ? -1 : 1;
+
+function shown(
+  { id, payload, vector }: Point,
+  asked: Pick<Request<'retrieve'>, 'with_payload' | 'with_vector'>,
+): object {
+  const { with_payload = true, with_vector = false } = asked;
+  const names = Array.isArray(with_payload) ? with_payload : undefined;
+  const part = names ? Object.fromEntries(Object.entries(payload).filter(([name]) => names.includes(name))) : payload;
+  return {
+    id,
+    ...(with_payload !== false && { payload: part }),
+    ...(with_vector && { vector: [...vector].map(shortest) }),
+  };
+}
+
+/** As few digits as tell a 32-bit number apart from its neighbours. */
+function shortest(number: number): number {
+  for (let digits = 6; digits < 9; digits++) {
+    const short = Number(number.toPrecision(digits));
+    if (Math.fround(short) === number) return short;
+  }
+  return Number(number.toPrecision(9));
+}
+
+const dot = (a: Float32Array, b: Float32Array): number => a.reduce((sum, x, i) => sum + x * (b[i] as number), 0);
+
+/** With cosine a vector gets length 1; one of zeros stays. */
+function stored(given: readonly number[], distance: Distance): Float32Array {
+  const vector = Float32Array.from(given);
+  const squared = dot(vector, vector);
+  if (distance !== 'Cosine' || squared < 2 ** -23 || Math.abs(squared - 1) <= 1e-6) return vector;
+  return vector.map((x) => x / Math.sqrt(squared));
+}
+
+/** A distance for Euclid and Manhattan, where less is nearer. */
+function scoreOf(a: Float32Array, b: Float32Array, distance: Distance): number {
+  if (distance === 'Euclid') return Math.sqrt(a.reduce((sum, x, i) => sum + (x - (b[i] as number)) ** 2, 0));
+  if (distance === 'Manhattan') return a.reduce((sum, x, i) => sum + Math.abs(x - (b[i] as number)), 0);
+  return dot(a, b);
+}
