@@ -1,17 +1,13 @@
 import { feature } from '../feature.ts';
 import { startRetention } from './daily-runs.ts';
-import { openRetention, RETENTION, type RetentionRule } from './retention.ts';
+import { openRetention, RETENTION, type RetentionSettings } from './retention.ts';
 import { retention as verb } from './verb.ts';
-
-interface Settings {
-  readonly retention: readonly RetentionRule[];
-}
 
 export const retention = feature({
   verbs: { retention: verb },
   service: {
     key: RETENTION,
-    open: ({ retention }: Settings, { store, log }) => openRetention(retention, store, log),
+    open: ({ retention }: RetentionSettings, { store, log }) => openRetention(retention, store, log),
     start: (retention, { store, log }) => startRetention({ retention, store, log }),
   },
   metrics: (_, retention) =>

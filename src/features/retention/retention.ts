@@ -20,6 +20,11 @@ export interface RetentionRule {
   readonly by?: 'created_at' | 'updated_at' | undefined;
 }
 
+/** The rules of the configuration. */
+export interface RetentionSettings {
+  readonly retention: readonly RetentionRule[];
+}
+
 /** The first rule that a memory matches, by its place, and what becomes of the memory; `wait`: it is kept until it is old enough. */
 export interface Verdict {
   readonly rule: number;
