@@ -158,7 +158,7 @@ function relationOf(mount: string, other: string): string | undefined {
 }
 
 /** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
-function placeOf({ provider, postgres, mapping, pinecone, libsql, qdrant, data_dir }: Omit<Config, 'stores'>) {
+function placeOf({ provider, postgres, mapping, pinecone, libsql, qdrant, chroma, data_dir }: Omit<Config, 'stores'>) {
   if (provider === 'libsql')
     return { what: 'database and table', key: JSON.stringify([libsql.url ?? resolve(data_dir), libsql.table]) };
   if (provider === 'pinecone') {
@@ -170,6 +170,10 @@ function placeOf({ provider, postgres, mapping, pinecone, libsql, qdrant, data_d
   }
   if (provider === 'qdrant') {
     return { what: 'server and collection', key: JSON.stringify([new URL(qdrant.url).host, qdrant.collection]) };
+  }
+  if (provider === 'chroma') {
+    const { url, tenant, database, collection } = chroma;
+    return { what: 'server and collection', key: JSON.stringify([new URL(url).host, tenant, database, collection]) };
   }
   if (provider !== 'postgres') return undefined;
   if (postgres.url === undefined) return { what: 'data folder', key: resolve(data_dir) };

@@ -13,9 +13,11 @@ import {
   type Traits,
   toUnit,
 } from '#provider';
+import chroma from '../../providers/collections/chroma.ts';
 import libsql from '../../providers/collections/libsql.ts';
 import qdrant from '../../providers/collections/qdrant.ts';
 import memory from '../../providers/memory/index.ts';
+import { NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { qdrantBackend } from '../qdrant/server.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
@@ -243,6 +245,11 @@ const STORES: Readonly<Record<string, (folder: string) => Promise<Opened>>> = {
     const provider = await open(qdrant, options, folder);
     return { ...provider, close: () => provider.close().finally(close) };
   },
+  Chroma: async (folder) => {
+    const server = await openChroma();
+    const provider = await open(chroma, { url: server.url }, folder);
+    return { ...provider, close: () => provider.close().finally(server.close) };
+  },
   libSQL: (folder) => open(libsql, { url: `file:${join(folder, 'properties.db')}` }, folder),
   ...Object.fromEntries(
     Object.entries({
@@ -268,7 +275,10 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     for (const close of closing.reverse()) await close();
   });
 
-  it(`[Decision 64] ${HISTORIES} drawn histories have the answers of memory: nothing missing, nothing too much`, async () => {
+  it(`[Decision 64] ${HISTORIES} drawn histories have the answers of memory: nothing missing, nothing too much`, async ({
+    skip,
+  }) => {
+    skip(name === 'Chroma' && NO_CHROMA !== '', NO_CHROMA);
     const folder = await mkdtemp(join(tmpdir(), 'omp-properties-'));
     closing.push(() => rm(folder, { recursive: true }));
     const [model, store] = await Promise.all([

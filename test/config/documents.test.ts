@@ -87,6 +87,7 @@ describe('the example file', () => {
     { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
     { provider: 'libsql', ...vectors },
+    { provider: 'chroma', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];

@@ -41,7 +41,6 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the chat in docs/integrations/client.md': /^(GATEWAY_(URL|KEY)|MODEL_(URL|KEY))$/,
   'the SDK in docs/integrations/anthropic-memory-tool.md': /^ANTHROPIC_API_KEY$/,
   "mem0's client": /^MEM0_TELEMETRY$/,
-  "Chroma's client": /^CHROMA_(TENANT|DATABASE)$/,
   'omp-gateway migrate and verify': /^OMP_(FROM|TO)_KEY$/,
   'omp-gateway import of sessions': /^GEMINI_CLI_HOME$/,
   'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|(CODEX|QWEN|COPILOT)_HOME|XDG_STATE_HOME)$/,

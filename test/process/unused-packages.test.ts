@@ -13,6 +13,7 @@ const UNUSED = [
   '@redis/client',
   '@pinecone-database/pinecone',
   '@qdrant/js-client-rest',
+  'chromadb',
   '@opentelemetry/api',
   '@opentelemetry/core',
   '@opentelemetry/exporter-trace-otlp-http',
@@ -104,7 +105,10 @@ test.for([
 });
 
 // Installed beside the gateway by who uses it.
-test.for([['@qdrant/js-client-rest', { OMP_PROVIDER: 'qdrant', QDRANT_URL: 'http://127.0.0.1:1' }]] as const)(
+test.for([
+  ['@qdrant/js-client-rest', { OMP_PROVIDER: 'qdrant', QDRANT_URL: 'http://127.0.0.1:1' }],
+  ['chromadb', { OMP_PROVIDER: 'chroma', OMP_CHROMA_URL: 'http://127.0.0.1:1' }],
+] as const)(
   'where the optional package %s is not installed, the start and doctor say how to install it',
   async ([name, env]) => {
     const main = installWithout([name]);
