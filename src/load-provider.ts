@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { PROVIDER_VERSION, type ProviderModule } from '#contract';
+import { PROVIDER_VERSIONS, type ProviderModule } from '#contract';
 import { version } from './package.ts';
 
 /**
@@ -23,15 +23,15 @@ export async function loadProvider(provider: string, folder: string): Promise<Pr
   return requireProvider(exports.default, provider);
 }
 
-/** The module, if `defineProvider` has made it for this version of the contract. Throws a message that names both versions otherwise. */
+/** The module, if `defineProvider` has made it for a version of the contract that is supported. Throws a message that names the versions otherwise. */
 function requireProvider(module: unknown, provider: string): ProviderModule {
   const { specVersion, name, open } = (module ?? {}) as Partial<ProviderModule>;
   if (typeof open !== 'function') {
     throw new Error(`the provider ${provider} must end with "export default defineProvider({ … })"`);
   }
-  if (specVersion !== PROVIDER_VERSION) {
+  if (!PROVIDER_VERSIONS.some((one) => one === specVersion)) {
     throw new Error(
-      `the provider ${provider} is written for version ${specVersion} of the contract (specVersion), and omp-gateway ${version()} supports version ${PROVIDER_VERSION}; install a release of the one that fits the other`,
+      `the provider ${provider} is written for version ${specVersion} of the contract (specVersion), and omp-gateway ${version()} supports ${PROVIDER_VERSIONS.join(' and ')}; install a release of the one that fits the other`,
     );
   }
   if (typeof name !== 'string' || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {

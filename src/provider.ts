@@ -1,4 +1,4 @@
-// `omp-gateway/provider`: the contract between the gateway and a provider. Every export is a promise of version 1; test/package/provider-api.txt
+// `omp-gateway/provider`: the contract between the gateway and a provider. Every export is a promise; test/package/provider-api.txt
 // shows all of it, and docs/providers.md explains it. Our own providers import nothing else.
 
 export type {

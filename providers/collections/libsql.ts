@@ -39,14 +39,14 @@ const TITLE = 'libSQL';
 
 /** libSQL: a file in the process, or a database of Turso or of a libSQL server. Vectors are compared exactly, those of one user at a time. */
 export default defineCollection({
-  specVersion: 1,
+  specVersion: 2,
   name: 'libsql',
   title: TITLE,
   options: Options,
   async open({ url, auth_token, table }, { data_dir }) {
     const { createClient } = await loadPackage(() => import('@libsql/client'), '@libsql/client@0.18');
     if (url === undefined) await mkdir(data_dir, { recursive: true });
-    const address = url ?? `file:${join(data_dir, 'libsql.db')}`;
+    const address = url ?? `file:${join(data_dir, 'memories.db')}`;
     try {
       // One connection: with several, one of the process would wait for another of the process, without letting it go on.
       const client = createClient({

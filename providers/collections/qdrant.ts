@@ -39,7 +39,7 @@ export const Options = z.strictObject({
 export type Options = z.output<typeof Options>;
 
 export const qdrant: CollectionSpec<Options> = {
-  specVersion: 1,
+  specVersion: 2,
   name: 'qdrant',
   title: TITLE,
   options: Options,

@@ -44,7 +44,7 @@ import { createWebhookStore } from './webhooks.ts';
 
 /** Memories in process memory, lost when it ends: the reference semantics of every verb, and a backend for experiments. */
 export default defineProvider({
-  specVersion: 1,
+  specVersion: 2,
   name: 'memory',
   options: Options,
   async open(

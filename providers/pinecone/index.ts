@@ -22,7 +22,7 @@ import { atStartup, checkedMetric, readIndex, readOrDescribeIndex } from './star
 
 /** An index on Pinecone: the gateway's index, or with a `preset` a mapped index, which another application fills. */
 export default defineProvider({
-  specVersion: 1,
+  specVersion: 2,
   name: PROVIDER,
   options: Options,
   async open(options, context): Promise<Provider> {

@@ -12,7 +12,7 @@ import { openTables } from './tables/provider.ts';
  * tables, or with `mapping` a table that another application fills.
  */
 export default defineProvider({
-  specVersion: 1,
+  specVersion: 2,
   name: PROVIDER,
   options: Options,
   async open(options, context) {

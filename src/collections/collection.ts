@@ -4,8 +4,8 @@ import type {
   MaintenanceContext,
   OmpErrorOptions,
   OptionsSchema,
-  PROVIDER_VERSION,
   ProviderContext,
+  ProviderSpec,
 } from '#contract';
 
 /*
@@ -223,7 +223,7 @@ export type CollectionContext = Pick<ProviderContext, 'data_dir' | 'log'>;
 /** What `defineCollection` takes. */
 export interface CollectionSpec<Options> {
   /** The version of the contract: a literal. */
-  readonly specVersion: typeof PROVIDER_VERSION;
+  readonly specVersion: ProviderSpec<Options>['specVersion'];
   /** As in `defineProvider`. */
   readonly name: string;
   /** What people call the database, in messages. */

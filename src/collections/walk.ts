@@ -14,7 +14,7 @@ export interface Place {
 
 export interface Walk {
   /** A number of every point. Points with the same one are in order of `memory_id`, in the same direction. */
-  readonly by: 'created' | 'place';
+  readonly by: 'created' | 'updated' | 'place';
   readonly descending: boolean;
   readonly filter: Filter;
   /** Only points after this. */
@@ -124,7 +124,7 @@ async function* byWindows(collection: Collection, wanted: Walk, call: Call) {
     const points = await collection.scan({ filter: window, limit: WINDOW + 1, select: LIGHT }, call);
     if (points.length > WINDOW && near !== end) {
       const isFirst = reach > Math.abs(far - near);
-      isFuture = isFirst && wanted.by === 'created' && sign < 0 && near > Date.now();
+      isFuture = isFirst && wanted.by !== 'place' && sign < 0 && near > Date.now();
       if (isFuture) width = near - Date.now() + 1;
       else width = isFirst ? await firstWidth(collection, wanted, call) : Math.ceil(reach / 4);
       continue;
@@ -140,7 +140,7 @@ async function* byWindows(collection: Collection, wanted: Walk, call: Call) {
 
 /** About how much of the number half a window takes: places are spread evenly. */
 const firstWidth = async (collection: Collection, { by, filter }: Walk, call: Call): Promise<number> =>
-  by === 'created' ? DAY_MS : Math.ceil((PLACES * WINDOW) / 2 / Math.max(1, await collection.count(filter, call)));
+  by !== 'place' ? DAY_MS : Math.ceil((PLACES * WINDOW) / 2 / Math.max(1, await collection.count(filter, call)));
 
 /** All points that match, without their contents. */
 export async function findAll(collection: Collection, filter: Filter, call: Call): Promise<readonly FoundPoint[]> {
@@ -181,31 +181,18 @@ export async function* readInOrder(
   }
 }
 
-/** The point with the lowest or highest number. */
-export async function extreme(
-  collection: Collection,
-  {
-    by,
-    highest,
-    filter,
-  }: { readonly by: 'updated' | 'user_place'; readonly highest: boolean; readonly filter: Filter },
-  call: Call,
-): Promise<FoundPoint | undefined> {
+/** The point of the user with the lowest place. */
+export async function lowestPlace(collection: Collection, filter: Filter, call: Call): Promise<FoundPoint | undefined> {
+  const by = 'user_place';
   if (collection.traits.order !== 'none') {
-    const [point] = await collection.scan(
-      { filter, order: { by, descending: highest }, limit: 1, select: LIGHT },
-      call,
-    );
-    return point;
+    const request = { filter, order: { by, descending: false }, limit: 1, select: LIGHT };
+    return (await collection.scan(request, call))[0];
   }
-  // Any points, then those beyond the best of them, and so on: few are left each time.
+  // Any points, then those below the lowest of them, and so on: places are hashes, so few are left each time.
   for (let best: FoundPoint | undefined; ; ) {
-    const beyond = best && numberOf(best, by);
-    const range =
-      beyond === undefined ? [] : [highest ? between(by, beyond + 1, undefined) : between(by, undefined, beyond - 1)];
-    const points = await collection.scan({ filter: both(filter, ...range), limit: WINDOW, select: LIGHT }, call);
-    for (const point of points)
-      if (!best || (numberOf(point, by) - numberOf(best, by)) * (highest ? 1 : -1) > 0) best = point;
+    const below: Filter[] = best ? [between(by, undefined, numberOf(best, by) - 1)] : [];
+    const points = await collection.scan({ filter: both(filter, ...below), limit: WINDOW, select: LIGHT }, call);
+    for (const point of points) if (!best || numberOf(point, by) < numberOf(best, by)) best = point;
     if (points.length < WINDOW) return best;
   }
 }

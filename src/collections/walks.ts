@@ -11,9 +11,9 @@ import {
 import { recordBytes } from '#toolbox';
 import type { Filter, FoundPoint } from './collection.ts';
 import { between, both, type Condition, conditionOf, decides, equals } from './filters.ts';
-import { PLACES, placeOf, pointId, toMemory, toVector, WHOLE, WITH_VECTOR } from './points.ts';
+import { LIGHT, PLACES, placeOf, pointId, toMemory, toVector, WHOLE, WITH_VECTOR } from './points.ts';
 import type { Shelf } from './reading.ts';
-import { extreme, fetchAll, findAll, MAX_SORTED, numberOf, walk } from './walk.ts';
+import { fetchAll, findAll, lowestPlace, MAX_SORTED, numberOf, walk } from './walk.ts';
 
 /*
  * All users, and all memories of the store.
@@ -74,7 +74,7 @@ async function usersFrom(
   const begins: Filter = { op: 'prefix', field: 'user_id', value: prefix };
   const narrowed = prefix !== '' && decides(collection.traits.filters, begins) ? [begins] : [];
   const beyond = both(between('user_place', from, PLACES), ...narrowed);
-  const point = await extreme(collection, { by: 'user_place', highest: false, filter: beyond }, call);
+  const point = await lowestPlace(collection, beyond, call);
   if (!point) return undefined;
   const [place, user] = [numberOf(point, 'user_place'), String(point.fields.user_id)];
   const [here, own] = await Promise.all([
@@ -97,13 +97,17 @@ async function summaryOf(
   if (!condition) return { user_id, count: 0, last_write: '' };
   if (condition.rest) return counted(shelf, user_id, condition, call);
   const { filter } = condition;
-  const [count, latest] = await Promise.all([
-    collection.count(filter, call),
-    extreme(collection, { by: 'updated', highest: true, filter }, call),
-  ]);
+  const [count, latest] = await Promise.all([collection.count(filter, call), latestOf(shelf, filter, call)]);
   return latest
     ? { user_id, count: Math.max(1, count), last_write: timeOf(latest) }
     : { user_id, count: 0, last_write: '' };
+}
+
+/** The memory that was changed last. */
+async function latestOf({ collection }: Shelf, filter: Filter, call: Call): Promise<FoundPoint | undefined> {
+  const wanted = { by: 'updated', descending: true, filter, select: LIGHT, chunk: 1 } as const;
+  for await (const [point] of walk(collection, wanted, call)) if (point) return point;
+  return undefined;
 }
 
 const timeOf = (point: FoundPoint): string => new Date(numberOf(point, 'updated')).toISOString();

@@ -14,7 +14,7 @@ const { shape } = LibsqlOptions;
 const libsql = z.strictObject({
   url: shape.url.register(settingFacts, {
     env: 'OMP_LIBSQL_URL',
-    description: 'Database; unset: the file libsql.db in data_dir',
+    description: 'Database; unset: the file memories.db in data_dir',
     allowed: 'an address that begins with libsql://, http://, https://, ws:// or wss://, or file: and a path',
     example: 'libsql://memories-me.turso.io',
     ...LIBSQL,
@@ -25,7 +25,7 @@ const libsql = z.strictObject({
     allowed: 'printable ASCII characters without spaces',
     secret: true,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
-    example: '${TURSO_AUTH_TOKEN}',
+    example: '${OMP_LIBSQL_AUTH_TOKEN}',
     ...LIBSQL,
   }),
   table: shape.table.register(settingFacts, {

@@ -1,6 +1,7 @@
 import type { Holdings } from './erase.ts';
 import type { KeyStore } from './keys.ts';
 import type { BackupOutcome, Finding, MaintenanceContext, ReembedOutcome, ReembedRequest } from './maintenance.ts';
+import { FACETS, isMethod, METHODS, type Method, type Methods } from './methods.ts';
 import type { Provider, ProviderCapabilities, ProviderContext } from './provider.ts';
 
 /** The webhooks of a store, opened alone, with the feed that they are cursors of. */
@@ -8,8 +9,12 @@ export interface OpenWebhooks extends Required<Pick<Provider, 'webhooks' | 'chan
   close(): Promise<void>;
 }
 
-/** The version of this contract. A provider of another version does not start: see docs/providers.md. */
-export const PROVIDER_VERSION = 1;
+/**
+ * The versions of this contract. A provider of another one does not start: see docs/providers.md. Since version 2 a provider is refused
+ * that has a part of a facet (`FACETS`).
+ */
+export const PROVIDER_VERSIONS = [1, 2] as const;
+type ProviderVersion = (typeof PROVIDER_VERSIONS)[number];
 
 /** The default export of a provider, made by `defineProvider`. */
 export interface ProviderModule {
@@ -76,7 +81,7 @@ export interface ProviderMethods extends Omit<Provider, 'name' | 'capabilities'>
 /** What `defineProvider` takes. The other members are as in `ProviderModule`, with options that the schema has checked. */
 export interface ProviderSpec<Options> {
   /** The version of the contract that the provider is written for: a literal. */
-  readonly specVersion: typeof PROVIDER_VERSION;
+  readonly specVersion: ProviderVersion;
   /** Lower-case letters, digits and hyphens. The name in `/capabilities`, errors, metrics and logs. */
   readonly name: string;
   /** Checks the options. Left out: the provider has none. */
@@ -120,6 +125,7 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
     async open(options, context) {
       const opened = plain(await spec.open(await parse(options), context));
       requireMembers(name, opened);
+      if (specVersion !== 1) requireWhole(name, opened);
       const { capabilities, audit, keys, webhooks, embeddingUsage, versions, freezing, ingestion, ...methods } = opened;
       return {
         ...methods,
@@ -168,6 +174,23 @@ function requireMembers(name: string, provider: ProviderMethods): void {
   const { scopes = 'none' } = capabilities;
   if (!SCOPES.includes(scopes))
     throw new Error(`the provider ${name} declares scopes "${scopes}": one of native, tags, none`);
+}
+
+/** Throws, with the name of what is missing, if the provider has a part of a facet. */
+function requireWhole(name: string, provider: ProviderMethods): void {
+  const has = (of: object | undefined, member: string) => of?.[member as keyof typeof of] !== undefined;
+  for (const [member, needs] of Object.entries(FACETS)) {
+    if (!has(provider, member)) continue;
+    const missing = needs.filter((one) => !has(provider, one));
+    if (missing.length > 0)
+      throw new Error(`the provider ${name} has ${member} without ${missing.join(', ')}: they come together`);
+  }
+  for (const [facet, methods] of Object.entries<Method | Methods>(METHODS)) {
+    const part = provider[facet as keyof ProviderMethods] as object | undefined;
+    if (part === undefined || isMethod(methods)) continue;
+    const missing = Object.keys(methods).filter((method) => !has(part, method));
+    if (missing.length > 0) throw new Error(`the provider ${name} has ${facet} without its ${missing.join(', ')}`);
+  }
 }
 
 async function checked<Options>({ name, options: schema }: ProviderSpec<Options>, options: unknown): Promise<Options> {

@@ -15,11 +15,21 @@ import { NO_STATS } from './users.ts';
  * `globs`: a glob over scopes, or several. `prefix`: the beginning of scopes. `within`, `outside`: as in `Visible`. `memory`: a `Memory`;
  * `input`: a `NewMemory`; `patch`: a `MemoryPatch`.
  */
-export type Kind = 'plain' | 'id' | 'scope' | 'globs' | 'prefix' | 'within' | 'outside' | 'memory' | 'input' | 'patch';
+export type ValueKind =
+  | 'plain'
+  | 'id'
+  | 'scope'
+  | 'globs'
+  | 'prefix'
+  | 'within'
+  | 'outside'
+  | 'memory'
+  | 'input'
+  | 'patch';
 
 /** What the fields of an object are, or of each object of a list. */
 export interface Fields {
-  readonly [field: string]: Kind | Fields;
+  readonly [field: string]: ValueKind | Fields;
 }
 
 /** One method. */
@@ -28,8 +38,8 @@ export interface Method {
   readonly name: string;
   readonly reads: boolean;
   /** What the request carries; absent: nothing. */
-  readonly request?: Kind | Fields | undefined;
-  readonly answer?: Kind | Fields | undefined;
+  readonly request?: ValueKind | Fields | undefined;
+  readonly answer?: ValueKind | Fields | undefined;
   /** The answer when the allowed scopes admit no memory. */
   readonly nothing?: unknown;
 }
@@ -242,6 +252,23 @@ export const METHODS = {
   },
   embeddingUsage: { add: writes('embedding_usage_add'), read: reads('embedding_usage') },
 } as const satisfies MethodsOf<Provider>;
+
+/**
+ * Members that come together: each facet is there whole, or not at all. A member that stands here alone builds on others; what is not here
+ * is a facet by itself. `ingestion` and `backlog`: the queue. `audit` and `changes`: the log, in which `changesHeld` and `webhooks` are at
+ * home. A member with methods of its own, such as `versions`, has all of them.
+ */
+export const FACETS = {
+  batch: ['add'],
+  keyUse: ['batch'],
+  holdings: ['erase'],
+  audit: ['changes'],
+  changes: ['audit'],
+  changesHeld: ['changes'],
+  webhooks: ['changes'],
+  ingestion: ['backlog'],
+  backlog: ['ingestion'],
+} as const satisfies { readonly [Member in keyof Provider]?: readonly (keyof Provider)[] };
 
 /** The methods whose answer depends on the scopes that a query may see. */
 export type Restricted<Table> = {

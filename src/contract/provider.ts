@@ -202,8 +202,8 @@ export interface ProviderStats {
 }
 
 /**
- * One backend. A method takes one request, if any, and the call. `get` and `ping` are required; every other method declares a
- * capability. Absence is a value; a failure is
+ * One backend. A method takes one request, if any, and the call. It has a kernel, which is `get`, `ping` and `close`, and facets, each of which
+ * declares a capability and comes whole (`FACETS`). Absence is a value; a failure is
  * a thrown `OmpError`. Lists are ordered by `created_at`, then `id`, both descending;
  * hits by `score` descending, then in list order.
  */

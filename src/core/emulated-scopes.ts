@@ -98,8 +98,8 @@ export function emulateScopes(inner: Provider): Provider {
   return { ...encoded, ...restricted, ...NO_LOG, check: undefined };
 }
 
-/** Its entries, of changes or of failed requests, would have no scopes, or others. */
-const NO_LOG = { audit: undefined, changes: undefined, changesHeld: undefined };
+/** Its entries, of changes or of failed requests, would have no scopes, or others. Webhooks deliver them. */
+const NO_LOG = { audit: undefined, changes: undefined, changesHeld: undefined, webhooks: undefined };
 
 const decode = (memory: Memory): Memory => ({ ...memory, ...fromStoredTags(memory.tags) });
 const encode = <Fields extends NewMemory>(input: Fields): Fields => ({

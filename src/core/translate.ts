@@ -1,7 +1,6 @@
 import {
   type Fields,
   isMethod,
-  type Kind,
   METHODS,
   type Memory,
   type MemoryPatch,
@@ -10,6 +9,7 @@ import {
   type MethodsOf,
   type NewMemory,
   OmpError,
+  type ValueKind,
   type Within,
 } from '#contract';
 import type { Store } from './with-embedder.ts';
@@ -94,13 +94,13 @@ export const translate = <Of extends object>(
   });
 
 type Change = (value: unknown) => unknown;
-type Changes = Partial<Record<Kind, Change>>;
+type Changes = Partial<Record<ValueKind, Change>>;
 
 /** Those that take a list as one value. */
-const LISTS: readonly Kind[] = ['within', 'outside', 'globs'];
+const LISTS: readonly ValueKind[] = ['within', 'outside', 'globs'];
 
 /** Made once for each method; undefined: the value stays as it is. */
-function changeOf(what: Kind | Fields | undefined, names: object): Change | undefined {
+function changeOf(what: ValueKind | Fields | undefined, names: object): Change | undefined {
   if (what === undefined || what === 'plain') return undefined;
   if (typeof what === 'string') {
     const change = (names as Changes)[what] as Change;

@@ -25,7 +25,7 @@ export interface Feature<Own extends Verbs = Verbs, Settings = never, Service = 
 }
 
 /** What the verbs of a feature, its metrics and its background work share. */
-export interface FeatureService<Settings, Service> {
+interface FeatureService<Settings, Service> {
   /** Verbs get the service by it (`Access.service`). */
   readonly key: ServiceKey<Service>;
   /** Undefined: the settings do not ask for it, or the store cannot; the log says why. Throws if the settings cannot be obeyed. */

@@ -196,7 +196,7 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
 /** A provider of the kit on such a collection. Each name is a collection of its own. */
 export const inMemory = (traits: Partial<Traits> = {}, asked?: Asked[]) =>
   defineCollection({
-    specVersion: 1,
+    specVersion: 2,
     name: 'in-memory',
     title: 'the test double',
     options: z.strictObject({ collection: z.string() }),

@@ -66,7 +66,7 @@ describe('the example file', () => {
     POSTGRES_PASSWORD: 'p',
     REDIS_PASSWORD: 'r',
     PINECONE_API_KEY: 'p',
-    TURSO_AUTH_TOKEN: 'p',
+    OMP_LIBSQL_AUTH_TOKEN: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };

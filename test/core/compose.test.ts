@@ -39,7 +39,7 @@ describe('scopes are', () => {
         { scope: 'a/b', tags: ['t'] },
         { scope: 'a/b', tags: [] },
       ]);
-      expect(provider.audit).toBeDefined();
+      for (const member of ['audit', 'changes', 'webhooks'] as const) expect(provider[member]).toBeDefined();
     }
   });
 
@@ -51,7 +51,8 @@ describe('scopes are', () => {
       { scope: null, tags: ['t', 'omp:under:a', 'omp:scope:a/b'] },
       { scope: undefined, tags: ['omp:scope:a/b'] },
     ]);
-    expect(provider.audit).toBeUndefined();
+    // No part of the log.
+    for (const member of ['audit', 'changes', 'webhooks'] as const) expect(provider[member]).toBeUndefined();
   });
 
   it('[Decision 25] rejected where other applications write the tags, with or without tags', async () => {
@@ -61,7 +62,7 @@ describe('scopes are', () => {
       code: 'unsupported_capability',
     });
     expect(reached).toEqual([]);
-    expect(provider.audit).toBeUndefined();
+    for (const member of ['audit', 'changes', 'webhooks'] as const) expect(provider[member]).toBeUndefined();
   });
 });
 

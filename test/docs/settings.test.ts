@@ -33,9 +33,10 @@ const VARIABLES = new Set([
 const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'the exporter of traces': /^OTEL_EXPORTER_OTLP_(HEADERS|TIMEOUT|COMPRESSION|CERTIFICATE)$/,
   'the tests':
-    /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS|CONTAINERS_FOLDER|GLIBC)$/,
+    /^TEST_(FULL|DATABASE_URL|DISTRIBUTED|POSTGRES_BIN|CHAOS_SEED|PINECONE_API_KEY|PINECONE_INDEX_HOST|SCREENSHOTS|CONTAINERS_FOLDER|GLIBC|QDRANT_BIN)$/,
   'docker compose': /^(COMPOSE_PROFILES|POSTGRES_PASSWORD|POSTGRES_SHARED_BUFFERS|GRAFANA_PASSWORD|GATEWAY_MEMORY)$/,
-  'an example of a reference in the file': /^(REDIS_PASSWORD|HANDBOOK_URL|CRM_INDEX_HOST|WEBHOOK_SECRET)$/,
+  'an example of a reference in the file':
+    /^(REDIS_PASSWORD|HANDBOOK_URL|CRM_INDEX_HOST|WEBHOOK_SECRET|TURSO_AUTH_TOKEN)$/,
   'other containers': /^(POSTGRES_(USER|DB)|GF_[A-Z_]+|INDEX_TYPE|VECTOR_TYPE)$/,
   'Node and the builder of the image': /^(NODE_ENV|NODE_OPTIONS|NODE_IMAGE|NODE_EXTRA_CA_CERTS)$/,
   'the chat in docs/integrations/client.md': /^(GATEWAY_(URL|KEY)|MODEL_(URL|KEY))$/,
@@ -54,7 +55,7 @@ const foreign = Object.values(READ_BY_OTHERS);
 const NAME = /(?<![\w$])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])/g;
 /** Types of events, not settings of the memory provider. */
 const EVENT = /^memory\.(add|update|delete|import|erase)$/;
-const FILE_ENDING = /^(ts|js|md|json|ya?ml|sql)$/;
+const FILE_ENDING = /^(ts|js|md|json|ya?ml|sql|db)$/;
 
 describe.each(DOCUMENTS)('%s', (file) => {
   const text = texts.get(file) ?? '';

@@ -101,8 +101,8 @@ describe('a provider of others', () => {
     [
       'of another version',
       './x.mjs',
-      { 'x.mjs': 'export default { specVersion: 2, name: "x", open() {} }' },
-      /for version 2 of the contract \(specVersion\), and omp-gateway 0\.1\.0 supports version 1/,
+      { 'x.mjs': 'export default { specVersion: 3, name: "x", open() {} }' },
+      /for version 3 of the contract \(specVersion\), and omp-gateway 0\.1\.0 supports 1 and 2;/,
     ],
     [
       'that throws when it is loaded',

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
+import { FACETS, isMethod, METHODS, type Method, type Methods } from '#contract';
 import {
   analyseLater,
   byScore,
@@ -71,12 +72,56 @@ const least = (by: 'list' | 'search') =>
 providerTests(least('list'), () => ({ volatile: true }), 'the least provider, with list');
 providerTests(least('search'), () => ({ mode: 'keyword', volatile: true }), 'the least provider, with search');
 
+const complete = { get: async () => undefined, ping: async () => {}, close: async () => {} };
+const opened = async (members: object, specVersion: 1 | 2 = 2) =>
+  defineProvider({
+    specVersion,
+    name: 'odd',
+    open: async () => ({ ...complete, ...members }) as never,
+  }).open({}, {} as never);
+
 it.each([
   [{ ping: undefined, close: undefined }, 'the provider odd has no ping, close, which every provider has'],
   [{ capabilities: { tagz: true } }, 'the provider odd declares tagz, which is no capability'],
   [{ capabilities: { scopes: 'natve' } }, 'the provider odd declares scopes "natve": one of native, tags, none'],
 ])('[Decision 50] %j is refused when the provider opens', async (members, message) => {
-  const complete = { get: async () => undefined, ping: async () => {}, close: async () => {} };
-  const odd = defineProvider({ specVersion: 1, name: 'odd', open: async () => ({ ...complete, ...members }) as never });
-  await expect(odd.open({}, {} as never)).rejects.toThrow(message);
+  for (const version of [1, 2] as const) await expect(opened(members, version)).rejects.toThrow(message);
+});
+
+const method = async () => undefined;
+const facetOf = (methods: Methods): object => Object.fromEntries(Object.keys(methods).map((name) => [name, method]));
+/** Members of a provider, whole. */
+const WHOLE: Readonly<Record<string, unknown>> = Object.fromEntries(
+  [...Object.entries<Method | Methods>(METHODS), ['ingestion', {}] satisfies [string, Methods]].map(
+    ([member, entry]) => [member, isMethod(entry) ? method : facetOf(entry)],
+  ),
+);
+const PARTS: readonly (readonly [string, object, string])[] = [
+  ...Object.entries(FACETS).flatMap(([member, needs]) =>
+    needs.map(
+      (need) =>
+        [`${member} without ${need}`, { ...WHOLE, [need]: undefined }, `without ${need}: they come together`] as const,
+    ),
+  ),
+  ...Object.entries<Method | Methods>(METHODS).flatMap(([facet, entry]) =>
+    isMethod(entry)
+      ? []
+      : Object.keys(entry).map(
+          (name) =>
+            [
+              `${facet} without ${name}`,
+              { ...WHOLE, [facet]: { ...(WHOLE[facet] as object), [name]: undefined } },
+              `has ${facet} without its ${name}`,
+            ] as const,
+        ),
+  ),
+];
+
+it.each(PARTS)('[Decision 50] %s is refused since version 2 of the contract', async (_, members, message) => {
+  await expect(opened(members)).rejects.toThrow(message);
+  await expect(opened(members, 1)).resolves.toMatchObject({ name: 'odd' });
+});
+
+it('[Decision 50] a provider that has everything is whole', async () => {
+  await expect(opened(WHOLE)).resolves.toMatchObject({ name: 'odd' });
 });

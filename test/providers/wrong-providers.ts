@@ -119,7 +119,7 @@ export function wrongProvider(name: string): ProviderModule {
   const { change, forgets, takesAnyEmbedder } = WRONG[name] as Wrong;
   const stores = new Map<string, { readonly opened: ProviderMethods; readonly model: string | undefined }>();
   return defineProvider({
-    specVersion: 1,
+    specVersion: 2,
     name: 'wrong',
     async open(_, context) {
       const known = forgets ? undefined : stores.get(context.data_dir);

@@ -234,23 +234,6 @@ export interface SearchResult {
   explanation?: Explanation;
 }
 
-export interface VersionPage extends LeftOut {
-  items: MemoryVersion[];
-  /** `cursor` of the next page; null: last page. */
-  next_cursor?: string | null;
-}
-
-export interface MemoryVersion {
-  /** Counts up from 1 with each change. */
-  version: number;
-  /** As it was. `updated_at`: when this version was written. */
-  memory: Memory;
-  /** Fields that differ from the version before it; null: that one is not kept, or not readable. */
-  changed: string[] | null;
-  /** Whether the memory is this version now. */
-  current: boolean;
-}
-
 export interface ContextBlock extends LeftOut {
   /**
    * Numbered lines in a fence, best first, with day and source; parts of a conversation stand together, in its
@@ -268,6 +251,23 @@ export interface AuditPage {
   entries: AuditEntry[];
   /** `cursor` of the next page; null: last page. */
   next_cursor?: string | null;
+}
+
+export interface VersionPage extends LeftOut {
+  items: MemoryVersion[];
+  /** `cursor` of the next page; null: last page. */
+  next_cursor?: string | null;
+}
+
+export interface MemoryVersion {
+  /** Counts up from 1 with each change. */
+  version: number;
+  /** As it was. `updated_at`: when this version was written. */
+  memory: Memory;
+  /** Fields that differ from the version before it; null: that one is not kept, or not readable. */
+  changed: string[] | null;
+  /** Whether the memory is this version now. */
+  current: boolean;
 }
 
 export interface ChangePage {
@@ -315,34 +315,6 @@ export interface ErasureReceipt {
     count?: number;
     why: string;
   }[];
-}
-
-export interface RollbackPage extends LeftOut {
-  items: RollbackItem[];
-  /** `cursor` of the next page; null: last page. */
-  next_cursor?: string | null;
-  /** False: the gateway has no audit log, so no item says what was deleted then. */
-  deletes_known: boolean;
-}
-
-export interface RetentionPage extends LeftOut {
-  /** As configured: the first that a memory matches decides. Empty: nothing is deleted. */
-  rules: RetentionRule[];
-  /** Memories that this request has looked at. */
-  looked: number;
-  /** What was deleted, by user, scope and rule. */
-  items: RetentionItem[];
-  /** Memories that could not be deleted: they stay until the rules are applied again. */
-  failed: number;
-  /** What rules without days have kept. */
-  kept: {
-    /** The number of the rule, from 1. */
-    rule: number;
-    /** Number of memories. */
-    memories: number;
-  }[];
-  /** `cursor` of the next page; null: last page. */
-  next_cursor?: string | null;
 }
 
 export interface Stats extends LeftOut {
@@ -394,6 +366,34 @@ export interface Stats extends LeftOut {
       limit: number | null;
     };
   };
+}
+
+export interface RollbackPage extends LeftOut {
+  items: RollbackItem[];
+  /** `cursor` of the next page; null: last page. */
+  next_cursor?: string | null;
+  /** False: the gateway has no audit log, so no item says what was deleted then. */
+  deletes_known: boolean;
+}
+
+export interface RetentionPage extends LeftOut {
+  /** As configured: the first that a memory matches decides. Empty: nothing is deleted. */
+  rules: RetentionRule[];
+  /** Memories that this request has looked at. */
+  looked: number;
+  /** What was deleted, by user, scope and rule. */
+  items: RetentionItem[];
+  /** Memories that could not be deleted: they stay until the rules are applied again. */
+  failed: number;
+  /** What rules without days have kept. */
+  kept: {
+    /** The number of the rule, from 1. */
+    rule: number;
+    /** Number of memories. */
+    memories: number;
+  }[];
+  /** `cursor` of the next page; null: last page. */
+  next_cursor?: string | null;
 }
 
 export interface ExportPage extends LeftOut {
@@ -861,12 +861,12 @@ export interface Features {
   users?: boolean;
   /** `DELETE /users/{id}/memories` is supported. */
   erase?: boolean;
+  /** `GET /stats` is supported. */
+  stats?: boolean;
   /** `POST /users/{id}/rollback` is supported. */
   rollback?: boolean;
   /** `POST /retention` is supported. */
   retention?: boolean;
-  /** `GET /stats` is supported. */
-  stats?: boolean;
   /** `GET /users/{id}/file` is supported. */
   person_file?: boolean;
   /** `GET /export` is supported. */
@@ -960,13 +960,6 @@ export interface SearchQuery {
   untrusted?: boolean | undefined;
 }
 
-export interface VersionsQuery {
-  /** Maximum versions per page. Default: 50. */
-  limit?: number | undefined;
-  /** `next_cursor` of the previous page. */
-  cursor?: string | undefined;
-}
-
 export interface AuditQuery {
   /** User the memory belongs to. */
   user_id: string;
@@ -977,6 +970,13 @@ export interface AuditQuery {
   /** ISO 8601 date or date-time, inclusive; UTC when it has no offset. */
   until?: string | undefined;
   /** Maximum entries per page. Default: 100. */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page. */
+  cursor?: string | undefined;
+}
+
+export interface VersionsQuery {
+  /** Maximum versions per page. Default: 50. */
   limit?: number | undefined;
   /** `next_cursor` of the previous page. */
   cursor?: string | undefined;

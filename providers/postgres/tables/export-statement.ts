@@ -113,7 +113,7 @@ export function createExport(
       if (ids && names.placement.distributed) return readIds(after, ids, query, call);
       shards ??= allShards(names, (text, values) => run('small', text, values, call));
       const { shard, id, next } = placeIn(
-        user_id === undefined || !names.placement.distributed ? await shards : [[names.placement.bucketOf(user_id)]],
+        user_id === undefined ? await shards : [names.placement.shardsOf([user_id])],
         after,
       );
       const items = await withVersions(shard, await read(shard, id, query, call), query, call);

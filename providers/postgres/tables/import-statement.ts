@@ -146,10 +146,11 @@ export function createImport(
     }
     const { bind, values } = conditions();
     const numbers = Object.fromEntries([...stored].map(([id, { version }]) => [id, version]));
+    const shards = names.placement.shardsOf(rows.map(({ user_id }) => user_id));
     const bound = {
       rows: bind(JSON.stringify(rows)),
       users: bind(rows.map(({ user_id }) => user_id)),
-      buckets: names.placement.distributed ? bind(rows.map(({ bucket }) => bucket)) : '',
+      buckets: shards ? bind(shards) : '',
       numbers: replace ? bind(JSON.stringify(numbers)) : undefined,
       versions: kept ? bind(JSON.stringify(versions)) : '',
     };

@@ -73,7 +73,7 @@ interface RetentionStep {
   readonly next: RetentionPlace | undefined;
 }
 
-export interface RetentionStats {
+interface RetentionStats {
   /** Memories that were deleted since the start, and attempts that failed. */
   readonly deleted: number;
   readonly failed: number;

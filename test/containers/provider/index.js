@@ -1,7 +1,7 @@
 import { defineProvider } from 'omp-gateway/provider';
 
 export default defineProvider({
-  specVersion: 1,
+  specVersion: 2,
   name: 'mounted',
   open: async () => ({ get: async () => undefined, ping: async () => {}, close: async () => {} }),
 });

@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '@libsql/client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { failureOfConnection, failureOfStatus, loadPackage, type Memory, type Provider, type Traits } from '#provider';
+import libsql from '../../providers/collections/libsql.ts';
+import { recordingLog } from '../support/gateway.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { call, listOf, memoryOf, searchFor } from '../support/requests.ts';
+import { type Asked, inMemory } from './in-memory.ts';
+
+const context = (model = 'one', dimensions = 4) => ({
+  embedder: { ...hashingEmbedder(), model, dimensions },
+  ranking: { mode: 'vector', keyword_weight: 0 } as const,
+  audit: undefined,
+  data_dir: tmpdir(),
+  log: recordingLog(),
+});
+const vector = (...components: number[]) => Float32Array.from(components);
+
+const memories = (user_id: string, count: number, more: Partial<Memory> = {}) =>
+  Array.from({ length: count }, (_, i) => {
+    const created_at = new Date(1_600_000_000_000 + i * 60_000).toISOString();
+    const input = memoryOf(user_id, `note ${i}`, more);
+    const memory: Memory = {
+      ...input,
+      id: `${user_id}-${i}`,
+      created_at,
+      updated_at: created_at,
+      embedding_model: 'one',
+      status: 'done',
+      ...more,
+    };
+    return { memory, vector: vector(1, i, 0, 0) };
+  });
+
+const KINDS: Readonly<Record<string, Partial<Traits>>> = {
+  position: { order: 'position' },
+  number: { order: 'number' },
+  none: { order: 'none', filters: [] },
+};
+
+describe.each(Object.keys(KINDS))('on a database that orders by: %s', (kind) => {
+  const openWith = async (count: number) => {
+    const asked: Asked[] = [];
+    const provider = (await inMemory(KINDS[kind], asked).open(
+      { collection: randomUUID() },
+      context(),
+    )) as Required<Provider>;
+    const add = (items: ReturnType<typeof memories>) => provider.import({ items, replace: false }, call);
+    for (let start = 0; start < count; start += 1_000) await add(memories('ana', count).slice(start, start + 1_000));
+    const cost = async (work: () => Promise<unknown>) => {
+      asked.length = 0;
+      await work();
+      return { requests: asked.length, points: asked.reduce((sum, { points }) => sum + points, 0) };
+    };
+    return { provider, add, cost };
+  };
+
+  it('[Decision 64] a page, the next one and a page of users cost no more for a user with ten times as many memories', async () => {
+    const costs = [];
+    for (const count of [2_000, 20_000]) {
+      const { provider, add, cost } = await openWith(count);
+      await add(memories('ben', 3));
+      const middle = memories('ana', count)[count / 2]?.memory as Memory;
+      costs.push([
+        await cost(() => provider.list(listOf('ana', { limit: 20 }), call)),
+        await cost(() => provider.list(listOf('ana', { limit: 20, after: middle }), call)),
+        await cost(() => provider.users({ users: null, within: null, limit: 10 }, call)),
+        await cost(() => provider.export({ vectors: false, limit: 20, max_bytes: 1e6 }, call)),
+      ]);
+    }
+    const [few = [], many = []] = costs;
+    for (const [i, { requests, points }] of many.entries()) {
+      expect(requests, `requests of ${i}`).toBeLessThanOrEqual((few[i]?.requests ?? 0) + 8);
+      expect(points, `points of ${i}`).toBeLessThanOrEqual((few[i]?.points ?? 0) + 8_000);
+    }
+  });
+
+  it('[Decision 64] memories of one moment come in order of their ids, page by page', async () => {
+    const { provider, add } = await openWith(0);
+    const at = '2024-01-01T00:00:00.000Z';
+    const items = memories('ana', 1_200, {}).map(({ memory, vector }) => ({
+      memory: { ...memory, created_at: at },
+      vector,
+    }));
+    await add(items);
+    const seen: string[] = [];
+    for (let after: Memory | undefined; ; ) {
+      const page = await provider.list(listOf('ana', { limit: 300, ...(after && { after }) }), call);
+      seen.push(...page.map(({ id }) => id));
+      after = page.at(-1);
+      if (page.length < 300) break;
+    }
+    expect(seen).toEqual(
+      items
+        .map(({ memory }) => memory.id)
+        .sort()
+        .reverse(),
+    );
+  });
+
+  it('[Decision 64] [SPEC GET /memories/search order] equal scores are newest first, however many there are', async () => {
+    const { provider, add } = await openWith(0);
+    const items = memories('ana', 300).map(({ memory }) => ({ memory, vector: vector(1, 0, 0, 0) }));
+    await add(items);
+    const newest = items.map(({ memory }) => memory.id).reverse();
+    for (const limit of [1, 20, 200]) {
+      const hits = await provider.search({ ...searchFor('ana', ''), vector: vector(1, 1, 0, 0), limit }, call);
+      expect(hits.map(({ memory }) => memory.id)).toEqual(newest.slice(0, limit));
+    }
+  });
+
+  it('[Decision 64] the few that match are found, however many others are nearer', async () => {
+    const { provider, add } = await openWith(3_000);
+    await add(memories('ana', 3, { id: 'rare', tags: ['rare'] }).slice(2));
+    const nearest = { ...searchFor('ana', ''), vector: vector(0, 1, 0, 0), limit: 2, tags: ['rare'] };
+    expect((await provider.search(nearest, call)).map(({ memory }) => memory.id)).toEqual(['rare']);
+  });
+});
+
+it('[Decision 64] a collection of another model, of other dimensions or of somebody else is refused', async () => {
+  const data_dir = await mkdtemp(join(tmpdir(), 'omp-kit-'));
+  onTestFinished(() => rm(data_dir, { recursive: true }));
+  const url = `file:${join(data_dir, 'some.db')}`;
+  await (await libsql.open({ url }, context())).close();
+  await expect(libsql.open({ url }, context('two'))).rejects.toThrow(
+    'the vectors of the collection are from "one", not from "two"',
+  );
+  await expect(libsql.open({ url }, context('one', 8))).rejects.toThrow(
+    'has vectors of 4 dimensions, and "one" makes 8',
+  );
+  const client = createClient({ url });
+  await client.execute('CREATE TABLE other (id TEXT)');
+  await expect(libsql.open({ url, table: 'other' }, context())).rejects.toThrow('name another by OMP_LIBSQL_TABLE');
+  await client.execute('DROP INDEX omp_memories_list');
+  expect(await libsql.diagnose?.({ url }, context())).toEqual([
+    expect.objectContaining({ area: 'connection', level: 'ok' }),
+    { area: 'embedding', level: 'ok', message: 'the vectors are of "one"' },
+    { area: 'indexes', level: 'warning', message: expect.stringContaining('no index for list') },
+  ]);
+  expect(await libsql.diagnose?.({ url }, context('two'))).toContainEqual(
+    expect.objectContaining({ area: 'embedding', level: 'problem' }),
+  );
+  await client.execute("DELETE FROM omp_memories WHERE id = '.'");
+  await client.execute({
+    sql: "INSERT INTO omp_memories SELECT 'x', 'x', 'u', '', '[]', 0, 0, 1, 1, 1, '[]', '', zeroblob(16), '', 0, '{}'",
+    args: [],
+  });
+  await expect(libsql.open({ url }, context())).rejects.toThrow('the collection was not made by the gateway');
+  client.close();
+});
+
+it('[Decision 64] what is wrong with a file is said with the setting that helps', async () => {
+  const data_dir = await mkdtemp(join(tmpdir(), 'omp-kit-'));
+  onTestFinished(() => rm(data_dir, { recursive: true }));
+  await writeFile(join(data_dir, 'text.db'), 'no database '.repeat(500));
+  await expect(libsql.open({ url: `file:${data_dir}/none/x.db` }, context())).rejects.toThrow(
+    'the file of OMP_LIBSQL_URL cannot be opened',
+  );
+  await expect(libsql.open({ url: `file:${data_dir}/text.db` }, context())).rejects.toThrow(
+    'the file is no libSQL database',
+  );
+  const refused = { code: 'provider_error', message: 'libSQL cannot be reached', down: true, retry: 'safe' };
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await expect(libsql.open({ url: `http://127.0.0.1:${port}` }, context())).rejects.toMatchObject(refused);
+});
+
+it('[Decision 64] a client library that is missing is said with the command that installs it', async () => {
+  const name = 'no-such-package';
+  await expect(loadPackage(() => import(name), `${name}@1`)).rejects.toThrow('npm install no-such-package@1');
+  const broken = () =>
+    Promise.reject(Object.assign(new Error("Cannot find package 'other'"), { code: 'ERR_MODULE_NOT_FOUND' }));
+  await expect(loadPackage(broken, `${name}@1`)).rejects.toThrow("Cannot find package 'other'");
+});
+
+it('[Decision 27] connections and statuses say whether a retry may help', () => {
+  const caused = new TypeError('fetch failed', { cause: Object.assign(new Error(), { code: 'ECONNRESET' }) });
+  expect(failureOfConnection('X', caused)).toMatchObject({ retry: 'reads', down: true });
+  expect(failureOfConnection('X', new Error('no'))).toBeUndefined();
+  expect(
+    [400, 401, 404, 413, 429, 503].map(
+      (status) => failureOfStatus('X', status)?.retry ?? failureOfStatus('X', status)?.code ?? null,
+    ),
+  ).toEqual([...[null, null, null, 'payload_too_large', 'safe', 'reads']]);
+});
