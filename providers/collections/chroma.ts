@@ -37,7 +37,7 @@ const TITLE = 'Chroma';
 
 /** A collection on a Chroma server. */
 export default defineCollection({
-  specVersion: 1,
+  specVersion: 2,
   name: 'chroma',
   title: TITLE,
   options: Options,

@@ -67,6 +67,7 @@ describe('the example file', () => {
     REDIS_PASSWORD: 'r',
     PINECONE_API_KEY: 'p',
     OMP_LIBSQL_AUTH_TOKEN: 'p',
+    CHROMA_TOKEN: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
