@@ -1,7 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { BUILT, chromaClient, NO_CHROMA, openChroma } from '../test/chroma/start.ts';
+import { ChromaClient } from 'chromadb';
+import { NO_CHROMA, openChroma } from '../test/chroma/start.ts';
 import { hashingEmbedder } from '../test/support/hashing-embedder.ts';
 import { call } from '../test/support/requests.ts';
 import { withGateway } from './default.ts';
@@ -10,7 +11,7 @@ import { type BenchVerb, VERBS } from './workload.ts';
 
 /*
  * What the gateway costs on Chroma, beside Chroma's own client: one request after another, in rounds that take turns, on the same collection.
- * npx tsx --conditions=source bench/chroma.ts, after npm run build and test/chroma/install.sh. The embedding service is a stub that answers at
+ * npx tsx --conditions=source bench/chroma.ts, after npm run build. The embedding service is a stub that answers at
  * once; the client gets its vectors for nothing.
  */
 const ROUNDS = 9;
@@ -37,8 +38,8 @@ const service = createServer(async (request, response) => {
 }).listen(0, '127.0.0.1');
 const chroma = await openChroma();
 const env = {
-  OMP_PROVIDER: BUILT,
-  OMP_PROVIDER_OPTIONS: JSON.stringify({ url: chroma.url }),
+  OMP_PROVIDER: 'chroma',
+  OMP_CHROMA_URL: chroma.url,
   OMP_SEARCH_MODE: 'vector',
   OMP_EMBEDDER: 'openai',
   OMP_EMBEDDING_MODEL: 'stub',
@@ -63,9 +64,9 @@ try {
       const { results } = await ask('/memories/batch', { memories: Array.from({ length: 100 }, memory) });
       ids.push(...results.map((result) => result.memory.id));
     }
-    const collection = await (await chromaClient(chroma.url)).getCollection({ name: 'omp-memories' });
-    const { ids: records } = (await collection.get({ include: [] })) as { ids: string[] };
-    const { metadatas } = (await collection.get({ ids: [records[0]] })) as { metadatas: object[] };
+    const { hostname: host, port } = new URL(chroma.url);
+    const collection = await new ChromaClient({ host, port: Number(port) }).getCollection({ name: 'omp-memories' });
+    const { metadatas } = await collection.get({ ids: ids.slice(0, 1) });
     const one = <Item>(items: readonly Item[]): Item => items[Math.floor(Math.random() * items.length)] as Item;
 
     const gateway: Record<BenchVerb, () => Promise<unknown>> = {
@@ -74,13 +75,18 @@ try {
       search: () => ask(`/memories/search?${new URLSearchParams({ user_id: userOf(), q: textOf(), limit: '10' })}`),
       add: () => ask('/memories', memory()),
     };
-    const [vector] = await vectorsOf([textOf()]);
+    const [vector = []] = await vectorsOf([textOf()]);
     const client: typeof gateway = {
-      get: () => collection.get({ ids: [one(records)] }),
+      get: () => collection.get({ ids: [one(ids)] }),
       list: () => collection.get({ where: { user_id: userOf() }, limit: 50 }),
       search: () => collection.query({ queryEmbeddings: [vector], nResults: 10, where: { user_id: userOf() } }),
       add: () =>
-        collection.add({ ids: [textOf()], embeddings: [vector], documents: [textOf()], metadatas: [metadatas[0]] }),
+        collection.add({
+          ids: [textOf()],
+          embeddings: [vector],
+          documents: [textOf()],
+          metadatas: [metadatas[0] ?? {}],
+        }),
     };
     console.log(`${machine()}; ${ids.length} memories of ${USERS} users, ${DIMENSIONS} dimensions`);
     console.log('| verb | client | gateway | the gateway costs |\n| --- | --- | --- | --- |');

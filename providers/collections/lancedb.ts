@@ -118,7 +118,8 @@ class LanceTable implements Collection {
     const isOurs = String(schema) === String(schemaOf(arrow, dimensions));
     const mistake = isOurs ? undefined : `the table ${name} is not the gateway's; name another by OMP_LANCEDB_TABLE`;
     const indexed = (await this.#table.listIndices()).flatMap((index) => index.columns);
-    return { dimensions, mistake, unindexed: INDEXED.filter((column) => !indexed.includes(column)) };
+    const unindexed = INDEXED.filter((column) => !indexed.includes(column));
+    return { dimensions, empty: (await this.#table.countRows()) === 0, mistake, unindexed };
   }
 
   async prepare({ dimensions }: { readonly dimensions: number }) {

@@ -87,24 +87,24 @@ export const FIELDS = [
 
 /** Which points a read wants. */
 export type Filter =
-  /** The field, no list, is this. */
+  // The field, no list, is this.
   | { readonly op: 'equals'; readonly field: string; readonly value: string | number }
-  /** The text is one of these: 1 to 100. */
+  // The text is one of these: 1 to 100.
   | { readonly op: 'anyOf'; readonly field: string; readonly values: readonly string[] }
-  /** The list has all of these: at least one, none twice. */
+  // The list has all of these: at least one, none twice.
   | { readonly op: 'allOf'; readonly field: string; readonly values: readonly string[] }
-  /** The number is within these bounds, both inclusive. At least one is given. */
+  // The number is within these bounds, both inclusive. At least one is given.
   | {
       readonly op: 'range';
       readonly field: string;
       readonly from?: number | undefined;
       readonly to?: number | undefined;
     }
-  /** The text begins with this, which is not empty. */
+  // The text begins with this, which is not empty.
   | { readonly op: 'prefix'; readonly field: string; readonly value: string }
-  /** All of these hold: at least two. */
+  // All of these hold: at least two.
   | { readonly op: 'and'; readonly filters: readonly Filter[] }
-  /** This does not hold. */
+  // This does not hold.
   | { readonly op: 'not'; readonly filter: Filter };
 
 /** Filters that not every database can decide. Every one decides `equals`, `range` and `and`. */

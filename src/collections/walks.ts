@@ -155,7 +155,7 @@ export async function exportPart(shelf: Shelf, query: ExportQuery, call: Call): 
     const memory = toMemory(point, model);
     bytes += recordBytes(memory);
     if (items.length > 0 && bytes > max_bytes) return false;
-    items.push({ memory, vector: toVector(point) });
+    items.push({ memory, vector: vectors ? toVector(point) : null });
     cursor = `${numberOf(point, 'place')} ${memory.id}`;
     return items.length < limit;
   };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Options as ChromaOptions } from '../../providers/collections/chroma.ts';
 import { Options as LancedbOptions } from '../../providers/collections/lancedb.ts';
 import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts';
 import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
@@ -87,7 +88,51 @@ const qdrant = z.strictObject({
   }),
 });
 
+const CHROMA = { only: ['provider', 'chroma'] } as const;
+const { shape: chromaShape } = ChromaOptions;
+
+const chroma = z.strictObject({
+  url: chromaShape.url.register(settingFacts, {
+    env: 'OMP_CHROMA_URL',
+    description: 'Address of the server',
+    allowed: 'an http:// or https:// URL without a path',
+    ...CHROMA,
+  }),
+  token: chromaShape.token.register(settingFacts, {
+    env: 'OMP_CHROMA_TOKEN',
+    description: "Sent as x-chroma-token, to what stands before the server; Chroma's own checks none",
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${CHROMA_TOKEN}',
+    ...CHROMA,
+  }),
+  tenant: chromaShape.tenant.register(settingFacts, {
+    env: 'OMP_CHROMA_TENANT',
+    description: 'Tenant of the database',
+    allowed: '3 to 512 printable ASCII characters without spaces',
+    ...CHROMA,
+  }),
+  database: chromaShape.database.register(settingFacts, {
+    env: 'OMP_CHROMA_DATABASE',
+    description: 'Database of the collection',
+    allowed: '3 to 512 printable ASCII characters without spaces',
+    ...CHROMA,
+  }),
+  collection: chromaShape.collection.register(settingFacts, {
+    env: 'OMP_CHROMA_COLLECTION',
+    description: 'Collection of the memories; the first start creates it',
+    allowed: '3 to 512 letters, digits, dots, - and _, of which the first and last are letters or digits',
+    ...CHROMA,
+  }),
+});
+
 /** By name of the provider. */
-export const collections = { lancedb: lancedb.prefault({}), libsql: libsql.prefault({}), qdrant: qdrant.prefault({}) };
+export const collections = {
+  lancedb: lancedb.prefault({}),
+  libsql: libsql.prefault({}),
+  qdrant: qdrant.prefault({}),
+  chroma: chroma.prefault({}),
+};
 /** The providers of this kind. */
 export const COLLECTION_NAMES = Object.keys(collections) as (keyof typeof collections)[];

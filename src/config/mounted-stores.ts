@@ -158,7 +158,17 @@ function relationOf(mount: string, other: string): string | undefined {
 }
 
 /** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
-function placeOf({ provider, postgres, mapping, pinecone, lancedb, libsql, qdrant, data_dir }: Omit<Config, 'stores'>) {
+function placeOf({
+  provider,
+  postgres,
+  mapping,
+  pinecone,
+  lancedb,
+  libsql,
+  qdrant,
+  chroma,
+  data_dir,
+}: Omit<Config, 'stores'>) {
   if (provider === 'lancedb') {
     const folder = resolve(lancedb.folder ?? join(data_dir, 'lancedb'));
     return { what: 'folder and table', key: JSON.stringify([folder, lancedb.table]) };
@@ -174,6 +184,10 @@ function placeOf({ provider, postgres, mapping, pinecone, lancedb, libsql, qdran
   }
   if (provider === 'qdrant') {
     return { what: 'server and collection', key: JSON.stringify([new URL(qdrant.url).host, qdrant.collection]) };
+  }
+  if (provider === 'chroma') {
+    const { url, tenant, database, collection } = chroma;
+    return { what: 'server and collection', key: JSON.stringify([new URL(url).host, tenant, database, collection]) };
   }
   if (provider !== 'postgres') return undefined;
   if (postgres.url === undefined) return { what: 'data folder', key: resolve(data_dir) };

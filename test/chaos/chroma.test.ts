@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { BUILT, NO_CHROMA, openChroma } from '../chroma/start.ts';
+import { NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { downOf } from '../support/ledger.ts';
 import { embeddedBy, startEmbedding, startSubject } from './subject.ts';
 import { survive } from './survive.ts';
@@ -17,8 +17,8 @@ test('[SPEC Errors provider_error] Chroma, killed while it is written to, loses 
     env: {
       ...embeddedBy(base_url),
       OMP_SEARCH_MODE: 'vector',
-      OMP_PROVIDER: BUILT,
-      OMP_PROVIDER_OPTIONS: JSON.stringify({ url: chroma.url }),
+      OMP_PROVIDER: 'chroma',
+      OMP_CHROMA_URL: chroma.url,
     },
     clients: 8,
     keys: false,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { BUILT, NO_CHROMA, openChroma } from '../chroma/start.ts';
+import { NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { all } from '../move/all.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import { HAS_CITUS, startCitus } from '../process/citus-cluster.ts';
@@ -51,14 +51,14 @@ test('a server to Pinecone and back: nothing acknowledged is lost, reads never f
   await expect(pinecone.close()).resolves.toBeUndefined();
 });
 
-test('a server to Chroma, a provider of others, and back: nothing acknowledged is lost, reads never fail, writes only while frozen', async ({
+test('a server to Chroma and back: nothing acknowledged is lost, reads never fail, writes only while frozen', async ({
   skip,
 }) => {
   skip(POSTGRES_BIN === '', NO_POSTGRES_BIN);
   skip(NO_CHROMA !== '', NO_CHROMA);
   const chroma = await openChroma();
   onTestFinished(chroma.close);
-  await moveToVectors('Chroma', { OMP_PROVIDER: BUILT, OMP_PROVIDER_OPTIONS: JSON.stringify({ url: chroma.url }) });
+  await moveToVectors('Chroma', { OMP_PROVIDER: 'chroma', OMP_CHROMA_URL: chroma.url });
 });
 
 async function moveToVectors(name: string, env: Readonly<Record<string, string>>): Promise<void> {

@@ -4,10 +4,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { toUnit } from '#provider';
-import { runChroma } from '../../examples/provider-chroma/test/chroma-server.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call, memoryOf } from '../support/requests.ts';
-import { NO_CHROMA, openChroma, openChromaProvider } from './start.ts';
+import { NO_CHROMA, openChroma, openProvider, runChroma } from './start.ts';
 
 /** Writes to a collection after which Chroma writes its index to files and purges its log (`hnsw:sync_threshold`). */
 const LOGGED = 1_000;
@@ -28,11 +27,11 @@ function hasVector(bytes: Buffer, vector: Float32Array): boolean {
 describe.skipIf(NO_CHROMA !== '' || !existsSync('/usr/bin/python3'))(
   `an erase on Chroma${NO_CHROMA && ` (${NO_CHROMA})`}`,
   () => {
-    it('[Decision 62] leaves what the README says: the log of Chroma and the space of deleted rows for a time, and vectors in its index', async () => {
-      const chroma = await openChroma();
-      onTestFinished(chroma.close);
+    it('[Decision 62] leaves what the page says: the log of Chroma and the space of deleted rows for a time, and vectors in its index', async () => {
+      const server = await openChroma();
+      onTestFinished(server.close);
       const embedder = hashingEmbedder();
-      const provider = await openChromaProvider({ url: chroma.url, collection: 'erased' });
+      const provider = await openProvider({ url: server.url, collection: 'erased' });
       const add = async (user_id: string, contents: readonly string[], more: object = {}) => {
         const vectors = await embedder.embed([...contents], 'document', call);
         const items = contents.map((content, i) => ({
@@ -53,7 +52,7 @@ describe.skipIf(NO_CHROMA !== '' || !existsSync('/usr/bin/python3'))(
       const vector = toUnit(embedded as Float32Array);
       const sought = ['user', 'content', 'tag', 'note'].map((what) => Buffer.from(`zq-${what}-mine`));
       const files = () =>
-        readdirSync(chroma.folder, { recursive: true, withFileTypes: true })
+        readdirSync(server.folder, { recursive: true, withFileTypes: true })
           .filter((entry) => entry.isFile())
           .map((entry) => ({ name: entry.name, bytes: readFileSync(join(entry.parentPath, entry.name)) }));
       const withTexts = () =>
@@ -67,7 +66,7 @@ describe.skipIf(NO_CHROMA !== '' || !existsSync('/usr/bin/python3'))(
           .filter(({ bytes }) => hasVector(bytes, vector))
           .map(({ name }) => name);
       const tables = () =>
-        execFileSync('/usr/bin/python3', ['-c', TABLES_WITH, join(chroma.folder, 'chroma.sqlite3'), '-mine'], {
+        execFileSync('/usr/bin/python3', ['-c', TABLES_WITH, join(server.folder, 'chroma.sqlite3'), '-mine'], {
           encoding: 'utf8',
         });
 
@@ -79,12 +78,12 @@ describe.skipIf(NO_CHROMA !== '' || !existsSync('/usr/bin/python3'))(
       expect(withTexts()).toEqual(sought.map(() => ['chroma.sqlite3']));
       expect(withVector()).toContain('data_level0.bin');
 
-      expect(await provider.erase({ user_id }, call)).toBe(2);
+      expect(await provider.erase({ user_id }, call)).toEqual({ memories: 2, vectors: 2 });
       expect(tables()).toBe('embeddings_queue\n');
       await addOthers();
       expect(tables()).toBe('');
-      await chroma.kill();
-      await once(runChroma('vacuum', '--path', chroma.folder, '--force'), 'exit');
+      await server.kill();
+      await once(runChroma('vacuum', '--path', server.folder, '--force'), 'exit');
       expect(withTexts()).toEqual(sought.map(() => []));
       expect(withVector()).toEqual(['data_level0.bin']);
     });

@@ -1,17 +1,12 @@
 #!/usr/bin/env bash
-# bash test/chroma/install.sh [folder]: makes examples/provider-chroma ready to be tested. Needs npm ci and npm run build before.
+# bash test/chroma/install.sh folder: what the server of the npm package chromadb needs where the system is older.
 #
-# The server of the npm package chromadb needs glibc 2.39. Where that of the system is older, the one of Debian 13 is put into the folder,
-# without installing it: TEST_GLIBC=folder/glibc names it for the tests. Without apt-get, the tests are skipped there.
+# It needs glibc 2.39. Where that of the system is older, the one of Debian 13 is put into the folder, without installing it:
+# TEST_GLIBC=folder/glibc names it for the tests. Without apt-get, the tests are skipped there.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
 
-npm ci --silent --omit=dev --legacy-peer-deps --ignore-scripts --prefix examples/provider-chroma
-ln -sfn ../../.. examples/provider-chroma/node_modules/omp-gateway
-npx --no-install tsc -p examples/provider-chroma
-
-folder=${1-}
-[ -n "$folder" ] && type apt-get >/dev/null 2>&1 || exit 0
+folder=$1
+type apt-get >/dev/null 2>&1 || exit 0
 version=$(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2)
 if [ "$(printf '%s\n' 2.39 "$version" | sort -V | head -n 1)" = 2.39 ] || [ -e "$folder/glibc" ]; then exit 0; fi
 mkdir -p "$folder/lists/partial"

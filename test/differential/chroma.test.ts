@@ -1,5 +1,6 @@
 import { afterAll, describe, it } from 'vitest';
-import { chromaModule, NO_CHROMA, openChroma } from '../chroma/start.ts';
+import chroma from '../../providers/collections/chroma.ts';
+import { NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { openGateway } from '../support/gateway.ts';
 import { checkAgreement } from './check.ts';
 import { openModel, openStore } from './world.ts';
@@ -16,12 +17,11 @@ describe.skipIf(NO_CHROMA !== '')(`the gateway on Chroma${NO_CHROMA && ` (${NO_C
   });
 
   it('[Decision 1] [Decision 4] [Decision 14] [SPEC GET /memories/search order] gives the same answers as on memory', async () => {
-    const chroma = await openChroma();
-    opened.push(chroma.close);
-    const provider = await chromaModule();
+    const { url, close } = await openChroma();
+    opened.push(close);
     const [store, model] = await Promise.all([
       openStore('chroma', (more) =>
-        openGateway((context) => provider.open({ url: chroma.url }, context), { mode: 'vector', ...more }),
+        openGateway((context) => chroma.open({ url }, context), { mode: 'vector', ...more }),
       ),
       openModel(),
     ]);

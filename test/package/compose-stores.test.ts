@@ -41,21 +41,27 @@ test.skipIf(!installed)('[Decision 48] docker-compose merges the two files', () 
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
-test('Qdrant of its compose file has a version, its data in a volume, and is published to this machine only', () => {
-  const text = readFileSync('deploy/compose/qdrant.yml', 'utf8');
-  const { services } = parse(text) as { services: Record<string, object> };
-  expect(services).toEqual({
-    qdrant: expect.objectContaining({
-      image: expect.stringMatching(/:v\d+\.\d+\.\d+$/),
-      ports: ['127.0.0.1:6333:6333'],
-      volumes: ['qdrant:/qdrant/storage'],
-    }),
-  });
-  expect(loadConfig({ env: { OMP_PROVIDER: 'qdrant' } }).config.qdrant.url).toBe('http://127.0.0.1:6333');
-});
+test.each([
+  ['qdrant', 6333, '/qdrant/storage'],
+  ['chroma', 8000, '/data'],
+] as const)(
+  '%s of its compose file has a version, its data in a volume, and is published to this machine only',
+  (name, port, folder) => {
+    const text = readFileSync(`deploy/compose/${name}.yml`, 'utf8');
+    const { services } = parse(text) as { services: Record<string, object> };
+    expect(services).toEqual({
+      [name]: expect.objectContaining({
+        image: expect.stringMatching(/:v?\d+\.\d+\.\d+$/),
+        ports: [`127.0.0.1:${port}:${port}`],
+        volumes: [`${name}:${folder}`],
+      }),
+    });
+    expect(loadConfig({ env: { OMP_PROVIDER: name } }).config[name].url).toBe(`http://127.0.0.1:${port}`);
+  },
+);
 
-test.skipIf(!installed)('docker-compose accepts the file of Qdrant', () => {
-  const { status, stderr } = spawnSync('docker-compose', ['-f', 'deploy/compose/qdrant.yml', 'config', '-q'], {
+test.skipIf(!installed).each(['qdrant', 'chroma'])('docker-compose accepts the file of %s', (name) => {
+  const { status, stderr } = spawnSync('docker-compose', ['-f', `deploy/compose/${name}.yml`, 'config', '-q'], {
     encoding: 'utf8',
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

@@ -23,11 +23,13 @@ interface Step {
   readonly code: string;
 }
 
-/** The commands and files of the page, in order, up to the reference. */
-const steps = (page: string): Step[] =>
-  [...page.slice(0, page.indexOf('## What each method promises')).matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(
-    ([, language = '', file = '', code = '']) => ({ language, file, code }),
-  );
+/** Commands and files, in order. */
+const steps = (text: string): Step[] =>
+  [...text.matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(([, language = '', file = '', code = '']) => ({
+    language,
+    file,
+    code,
+  }));
 
 test('docs/providers.md leads from an empty folder to a provider that passes and serves', async ({ skip }) => {
   skip(TARBALL === '', NO_TARBALL);
@@ -35,7 +37,8 @@ test('docs/providers.md leads from an empty folder to a provider that passes and
   const shell = (code: string) => execFileSync('sh', ['-euc', code], { cwd: folder, env, encoding: 'utf8' });
   const served: unknown[] = [];
   let suites = 0;
-  for (const { language, file, code } of steps(readFileSync(join(ROOT, 'docs/providers.md'), 'utf8'))) {
+  const page = readFileSync(join(ROOT, 'docs/providers.md'), 'utf8');
+  for (const { language, file, code } of steps(page.slice(0, page.indexOf('## What each method promises')))) {
     if (file !== '') writeFileSync(join(folder, file), code);
     else if (code.includes('npx omp-gateway')) served.push(await serve(folder, code));
     else if (language === 'sh') {
@@ -54,11 +57,18 @@ test('docs/providers.md leads from an empty folder to a provider that passes and
       found: ['drinks green tea'],
     },
   ]);
+  // An adapter of a vector database.
+  const adapter = steps(page).filter(({ file }) => file.startsWith('collection.'));
+  for (const { file, code } of adapter) writeFileSync(join(folder, file), code);
+  expect(shell('npx vitest run collection.test.js')).toMatch(/Tests .*\d+ passed.* \d+ skipped/);
   // What the page says of the types holds for the types of the package.
   const options = '--noEmit --allowJs --checkJs --strict --module nodenext --target es2024 --types node'.split(' ');
   const types = ['--typeRoots', join(ROOT, 'node_modules/@types')];
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
-  execFileSync(process.execPath, [tsc, ...options, ...types, 'index.js', 'errors.js'], { cwd: folder, stdio: 'pipe' });
+  execFileSync(process.execPath, [tsc, ...options, ...types, 'index.js', 'errors.js', 'collection.js'], {
+    cwd: folder,
+    stdio: 'pipe',
+  });
 });
 
 /** Runs the command on a free port, and returns what a client sees. */

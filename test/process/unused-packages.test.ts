@@ -15,6 +15,7 @@ const UNUSED = [
   '@lancedb/lancedb',
   'apache-arrow',
   '@qdrant/js-client-rest',
+  'chromadb',
   '@opentelemetry/api',
   '@opentelemetry/core',
   '@opentelemetry/exporter-trace-otlp-http',
@@ -109,6 +110,7 @@ test.for([
 test.for([
   ['@lancedb/lancedb', { OMP_PROVIDER: 'lancedb' }],
   ['@qdrant/js-client-rest', { OMP_PROVIDER: 'qdrant', QDRANT_URL: 'http://127.0.0.1:1' }],
+  ['chromadb', { OMP_PROVIDER: 'chroma', OMP_CHROMA_URL: 'http://127.0.0.1:1' }],
 ] as const)(
   'where the optional package %s is not installed, the start and doctor say how to install it',
   async ([name, env]) => {

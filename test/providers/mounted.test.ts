@@ -1,6 +1,7 @@
+import chroma from '../../providers/collections/chroma.ts';
 import lancedb from '../../providers/collections/lancedb.ts';
 import qdrant from '../../providers/collections/qdrant.ts';
-import { chromaModule, NO_CHROMA, openChroma } from '../chroma/start.ts';
+import { NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { conformance, type Open } from '../conformance/conformance.ts';
 import { BARE, COLUMNS, DOCUMENT, openShape } from '../mapped/tables.ts';
 import { qdrantBackend } from '../qdrant/server.ts';
@@ -42,13 +43,12 @@ const LANCEDB: Kind = [
   (options) => openGateway((context) => lancedb.open({}, context), { mode: 'vector', ...options }),
 ];
 
-/** A provider of others. */
 const CHROMA: Kind = [
   'chroma',
   async (options) => {
-    const [chroma, { open }] = [await openChroma(), await chromaModule()];
-    const subject = await openGateway((context) => open({ url: chroma.url }, context), { mode: 'vector', ...options });
-    return { ...subject, close: () => subject.close().finally(chroma.close) };
+    const { url, close } = await openChroma();
+    const subject = await openGateway((context) => chroma.open({ url }, context), { mode: 'vector', ...options });
+    return { ...subject, close: () => subject.close().finally(close) };
   },
 ];
 

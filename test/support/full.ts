@@ -14,6 +14,7 @@ const names: Readonly<Record<string, string>> = {
   package: 'image providers-page',
   pinecone: 'paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
+  providers: 'chroma',
   process: 'crash fuzz ingestion metrics outage reembed rolling-restart unused-packages',
 };
 
