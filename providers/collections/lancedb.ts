@@ -112,14 +112,13 @@ class LanceTable implements Collection {
       if (messageOf(error).includes('was not found')) return undefined;
       throw error;
     }
-    const schema = await this.#table.schema();
+    const [schema, rows] = [await this.#table.schema(), await this.#table.countRows()];
     const vector = schema.fields.find((field) => field.name === 'vector')?.type;
     const dimensions = vector && arrow.DataType.isFixedSizeList(vector) ? vector.listSize : 0;
     const isOurs = String(schema) === String(schemaOf(arrow, dimensions));
     const mistake = isOurs ? undefined : `the table ${name} is not the gateway's; name another by OMP_LANCEDB_TABLE`;
     const indexed = (await this.#table.listIndices()).flatMap((index) => index.columns);
-    const unindexed = INDEXED.filter((column) => !indexed.includes(column));
-    return { dimensions, empty: (await this.#table.countRows()) === 0, mistake, unindexed };
+    return { dimensions, empty: rows === 0, mistake, unindexed: INDEXED.filter((column) => !indexed.includes(column)) };
   }
 
   async prepare({ dimensions }: { readonly dimensions: number }) {

@@ -26,8 +26,8 @@ import {
 
 /** The options of a database. `src/config/collection-settings.ts` derives the settings from them. */
 export const Options = z.strictObject({
-  /** Unset: a file in the data folder. */
-  url: z.optional(z.string().regex(/^(file:|libsql:\/\/|https?:\/\/|wss?:\/\/)\S+$/)),
+  /** Unset: a file in the data folder. The client refuses a user, and a token belongs into `auth_token`, which is never shown. */
+  url: z.optional(z.string().regex(/^(?!\S*[?&]authToken=)(?:file:\S+|(?:libsql|https?|wss?):\/\/[^\s@]+)$/)),
   auth_token: z.optional(z.string().regex(/^[\x21-\x7e]+$/)),
   table: z
     .string()

@@ -18,12 +18,12 @@ import {
 } from '#provider';
 
 const TITLE = 'Qdrant';
-const CLIENT = '@qdrant/js-client-rest@1.18';
-
+/** The client sends neither a user nor a query. */
+const Address = z.url({ protocol: /^https?$/ }).regex(/^[^@?#]+$/);
 /** The options of a collection. */
 export const Options = z.strictObject({
   /** Address of the server. Without a port it is 6333, as in every client of Qdrant; a path is put before those of the interface. */
-  url: z.url({ protocol: /^https?$/ }).default('http://127.0.0.1:6333'),
+  url: Address.default('http://127.0.0.1:6333'),
   api_key: z
     .string()
     .regex(/^[\x21-\x7e]+$/)
@@ -44,7 +44,7 @@ export const qdrant: CollectionSpec<Options> = {
   title: TITLE,
   options: Options,
   async open(options) {
-    const { QdrantClient } = await loadPackage(() => import('@qdrant/js-client-rest'), CLIENT);
+    const { QdrantClient } = await loadPackage(() => import('@qdrant/js-client-rest'), '@qdrant/js-client-rest@1.18');
     return openCollection(new QdrantClient(clientParams(options)), options);
   },
   failure,
@@ -105,9 +105,8 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
       if (!found) return undefined;
       const { config, payload_schema } = found;
       const unindexed = FIELDS.flatMap(({ name, filtered }) => (filtered && !(name in payload_schema) ? [name] : []));
-      const first = { collection_name, limit: 1, with_payload: false };
-      const empty = (await ask(call, (init) => api.scrollPoints(first, init))).points.length === 0;
-      const vectors = unnamedVectors(config.params.vectors);
+      const { points } = await ask(call, (init) => api.scrollPoints({ collection_name, limit: 1 }, init));
+      const [empty, vectors] = [points.length === 0, unnamedVectors(config.params.vectors)];
       if (!vectors) return { dimensions: 0, empty, mistake: 'its vectors have names, or there are none', unindexed };
       const { size, distance } = vectors;
       const mistake = distance === 'Cosine' ? undefined : `it compares vectors by ${distance}, not by Cosine`;
@@ -126,9 +125,8 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
           if (statusOf(error) !== 409) throw error;
         });
       }
-      const indexes = found?.payload_schema ?? {};
       for (const { name: field_name, type, filtered } of fields) {
-        if (!filtered || field_name in indexes) continue;
+        if (!filtered || field_name in (found?.payload_schema ?? {})) continue;
         const field_schema =
           type === 'number'
             ? // An index of integers would not find fractions.

@@ -34,7 +34,8 @@ const libsql = z.strictObject({
   url: shape.url.register(settingFacts, {
     env: 'OMP_LIBSQL_URL',
     description: 'Database; unset: the file memories.db in data_dir',
-    allowed: 'an address that begins with libsql://, http://, https://, ws:// or wss://, or file: and a path',
+    allowed:
+      'an address that begins with libsql://, http://, https://, ws:// or wss://, or file: and a path; no user, password or authToken',
     example: 'libsql://memories-me.turso.io',
     ...LIBSQL,
   }),
@@ -62,7 +63,7 @@ const qdrant = z.strictObject({
   url: qdrantShape.url.register(settingFacts, {
     env: 'QDRANT_URL',
     description: 'Address of the server; without a port it is 6333',
-    allowed: 'an http:// or https:// URL',
+    allowed: 'an http:// or https:// URL without user, password, ? and #',
     ...QDRANT,
   }),
   api_key: qdrantShape.api_key.register(settingFacts, {

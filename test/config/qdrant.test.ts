@@ -34,3 +34,13 @@ it('two stores cannot be one collection of one server', () => {
   ]);
   expect(load({ env: { ...THREE, OMP_STORES: store({ collection: 'another' }) } }).config.stores).toHaveLength(1);
 });
+
+it.each([
+  ['QDRANT_URL', 'qdrant', ['https://me:secret@q.example.com', 'http://q.example.com?api-key=secret']],
+  ['OMP_LIBSQL_URL', 'libsql', ['libsql://me:secret@db.turso.io', 'libsql://db.turso.io?tls=1&authToken=secret']],
+])('%s takes no secrets: they would be ignored, or shown with the address', (name, provider, urls) => {
+  for (const url of urls) {
+    const env = { OMP_PROVIDER: provider, [name]: url };
+    expect(() => load({ env })).toThrow(new RegExp(`^(?!.*secret)[^]*${name} must be [^]* user`));
+  }
+});
