@@ -9,6 +9,7 @@ const PROVIDERS = {
   qdrant: () => import('../providers/collections/qdrant.ts'),
   memory: () => import('../providers/memory/index.ts'),
   libsql: () => import('../providers/collections/libsql.ts'),
+  milvus: () => import('../providers/collections/milvus.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
 /** The name of a provider in `/capabilities`, errors, metrics and logs. */

@@ -67,6 +67,7 @@ describe('the example file', () => {
     REDIS_PASSWORD: 'r',
     PINECONE_API_KEY: 'p',
     OMP_LIBSQL_AUTH_TOKEN: 'p',
+    OMP_MILVUS_TOKEN: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
@@ -87,6 +88,7 @@ describe('the example file', () => {
     { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
     { provider: 'libsql', ...vectors },
+    { provider: 'milvus', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];
