@@ -148,6 +148,7 @@ async function readCapabilities(): Promise<string[][]> {
     await open('pinecone', 'pinecone', index);
     await open('pinecone, `OMP_PINECONE_PRESET=mem0`', 'pinecone', { ...index, preset: 'mem0' });
     await open('qdrant', 'qdrant', { url: qdrant.url });
+    await open('lancedb', 'lancedb', {});
     await open('libsql', 'libsql', {});
     await open('memory', 'memory', {});
     const documents = providers.map(([label, provider]) => ({

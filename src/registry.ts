@@ -8,6 +8,7 @@ const PROVIDERS = {
   pinecone: () => import('../providers/pinecone/index.ts'),
   qdrant: () => import('../providers/collections/qdrant.ts'),
   memory: () => import('../providers/memory/index.ts'),
+  lancedb: () => import('../providers/collections/lancedb.ts'),
   libsql: () => import('../providers/collections/libsql.ts'),
   milvus: () => import('../providers/collections/milvus.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;

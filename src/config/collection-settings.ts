@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Options as LancedbOptions } from '../../providers/collections/lancedb.ts';
 import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts';
 import { Options as MilvusOptions } from '../../providers/collections/milvus.ts';
 import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
@@ -7,6 +8,24 @@ import { settingFacts } from './facts.ts';
 /*
  * Settings of the vector databases whose adapters are in `providers/collections`, each under its name. The adapters' schemas decide what is allowed.
  */
+
+const LANCEDB = { only: ['provider', 'lancedb'] } as const;
+
+const lancedb = z.strictObject({
+  folder: LancedbOptions.shape.folder.register(settingFacts, {
+    env: 'OMP_LANCEDB_FOLDER',
+    description: 'Folder of the database; unset: lancedb in data_dir',
+    allowed: 'a path, no address',
+    example: '/var/lib/omp/lancedb',
+    ...LANCEDB,
+  }),
+  table: LancedbOptions.shape.table.register(settingFacts, {
+    env: 'OMP_LANCEDB_TABLE',
+    description: 'Table of the memories, created by the first start',
+    allowed: 'letters, digits and _, at most 63, no digit first',
+    ...LANCEDB,
+  }),
+});
 
 const LIBSQL = { only: ['provider', 'libsql'] } as const;
 const MILVUS = { only: ['provider', 'milvus'] } as const;
@@ -95,6 +114,11 @@ const qdrant = z.strictObject({
 });
 
 /** By name of the provider. */
-export const collections = { libsql: libsql.prefault({}), milvus: milvus.prefault({}), qdrant: qdrant.prefault({}) };
+export const collections = {
+  lancedb: lancedb.prefault({}),
+  libsql: libsql.prefault({}),
+  milvus: milvus.prefault({}),
+  qdrant: qdrant.prefault({}),
+};
 /** The providers of this kind. */
 export const COLLECTION_NAMES = Object.keys(collections) as (keyof typeof collections)[];

@@ -158,7 +158,21 @@ function relationOf(mount: string, other: string): string | undefined {
 }
 
 /** Where a store keeps its memories, as far as its settings tell; undefined: no other store can have that place. */
-function placeOf({ provider, postgres, mapping, pinecone, libsql, milvus, qdrant, data_dir }: Omit<Config, 'stores'>) {
+function placeOf({
+  provider,
+  postgres,
+  mapping,
+  pinecone,
+  lancedb,
+  libsql,
+  milvus,
+  qdrant,
+  data_dir,
+}: Omit<Config, 'stores'>) {
+  if (provider === 'lancedb') {
+    const folder = resolve(lancedb.folder ?? join(data_dir, 'lancedb'));
+    return { what: 'folder and table', key: JSON.stringify([folder, lancedb.table]) };
+  }
   if (provider === 'libsql')
     return { what: 'database and table', key: JSON.stringify([libsql.url ?? resolve(data_dir), libsql.table]) };
   if (provider === 'milvus') return { what: 'collection', key: JSON.stringify([milvus.url, milvus.collection]) };

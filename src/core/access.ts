@@ -51,7 +51,8 @@ export type StoreFacts = Pick<Store, 'name' | 'capabilities' | 'idempotent' | 'v
 type OwnedRow = Pick<AuditEntry, 'user_id' | 'scope'>;
 
 /**
- * Decides what one caller may read and write, in one place for all verbs and all providers. A verb makes its queries with
+ * Decides which records one caller may read and write, in one place for all verbs and all providers; whether the caller may ask for a verb at
+ * all is decided before, by its demands (`demands.ts`). A verb makes its queries with
  * `ref` and `bounds`, and passes every record that the store returns through `readable` or `writable`. So a caller gets the
  * same results as if the store held only the records that it may read.
  */

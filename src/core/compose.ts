@@ -25,7 +25,8 @@ export interface ComposeOptions {
 /**
  * All decorators of a provider, innermost first: no origins, if it keeps no `x-` keys; scopes, if the backend has none; fields that it
  * does not keep, unless it has a check; then errors, deadlines, traces, retries and circuit breaker; then vectors and idempotency.
- * Outside of them `Access` applies the grants of a caller. Called once, at the start. (A read replica is part of the Postgres provider.)
+ * Outside of them stand mounts, origins and `Access`, which applies the grants of a caller (docs/contributing.md draws them). Called once, at the
+ * start. (A read replica is part of the Postgres provider.)
  */
 export const compose = (provider: Provider, { embedder, log, protection, name, takeUsage }: ComposeOptions): Store => {
   const scopedProvider = withScopes[provider.capabilities.scopes](dropOrigins(provider));

@@ -1,7 +1,27 @@
-import { isMethod, type Methods, OmpError } from '#contract';
+import { isMethod, type Methods, OmpError, type ProviderCapabilities } from '#contract';
 import { STORE_METHODS } from '../core/translate.ts';
 import type { Store } from '../core/with-embedder.ts';
 import { NOT_AT_MOUNT } from './at-mount.ts';
+
+/** No request is refused for what the store might be able to do. Every capability is named, so that a new one does not compile until it is decided. */
+const ANYTHING: Omit<Required<ProviderCapabilities>, 'stamped'> = {
+  vector_search: true,
+  keyword_search: false,
+  temporal: true,
+  temporal_search: true,
+  scopes: 'native',
+  tags: true,
+  max_content_length: null,
+  supports_supersession: true,
+  max_search_results: null,
+  max_list_scan: null,
+  consistency_tokens: false,
+  etags: true,
+  origins: true,
+  mapped: false,
+  complete_export: false,
+  explain: true,
+};
 
 /**
  * Stands for an optional store that could not be opened yet. What it can do is not known, so it has every method, and each fails
@@ -20,21 +40,7 @@ export function unopenedStore(name: string): Store {
     ...failing(STORE_METHODS),
     ...NOT_AT_MOUNT,
     name,
-    capabilities: {
-      vector_search: true,
-      keyword_search: false,
-      temporal: true,
-      temporal_search: true,
-      scopes: 'native',
-      tags: true,
-      max_content_length: null,
-      supports_supersession: true,
-      max_search_results: null,
-      max_list_scan: null,
-      consistency_tokens: false,
-      etags: true,
-      explain: true,
-    },
+    capabilities: ANYTHING,
     idempotent: true,
     // Nothing embeds for it, and it has no queue.
     queryVector: undefined,

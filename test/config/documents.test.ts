@@ -87,6 +87,7 @@ describe('the example file', () => {
     { provider: './provider.js', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
+    { provider: 'lancedb', ...vectors },
     { provider: 'libsql', ...vectors },
     { provider: 'milvus', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {

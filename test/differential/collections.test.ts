@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, it } from 'vitest';
 import type { ProviderModule } from '#contract';
+import lancedb from '../../providers/collections/lancedb.ts';
 import libsql from '../../providers/collections/libsql.ts';
 import { inMemory } from '../collections/in-memory.ts';
 import { FULL } from '../support/full.ts';
@@ -16,6 +17,7 @@ const RUNS = Number(process.env.OMP_TEST_RUNS ?? (FULL ? 100 : 6));
 const SEED = Number(process.env.OMP_TEST_SEED ?? 45);
 
 const STORES: Readonly<Record<string, (folder: string) => readonly [ProviderModule, object]>> = {
+  LanceDB: (folder) => [lancedb, { folder: join(folder, 'agreement') }],
   libSQL: (folder) => [libsql, { url: `file:${join(folder, 'agreement.db')}` }],
   'a database that can least': () => [
     inMemory({ order: 'none', filters: [], exact: false, ids: 'uuid', max_limit: 1_000 }),

@@ -12,6 +12,8 @@ const UNUSED = [
   'jose',
   '@redis/client',
   '@pinecone-database/pinecone',
+  '@lancedb/lancedb',
+  'apache-arrow',
   '@qdrant/js-client-rest',
   '@opentelemetry/api',
   '@opentelemetry/core',
@@ -104,7 +106,10 @@ test.for([
 });
 
 // Installed beside the gateway by who uses it.
-test.for([['@qdrant/js-client-rest', { OMP_PROVIDER: 'qdrant', QDRANT_URL: 'http://127.0.0.1:1' }]] as const)(
+test.for([
+  ['@lancedb/lancedb', { OMP_PROVIDER: 'lancedb' }],
+  ['@qdrant/js-client-rest', { OMP_PROVIDER: 'qdrant', QDRANT_URL: 'http://127.0.0.1:1' }],
+] as const)(
   'where the optional package %s is not installed, the start and doctor say how to install it',
   async ([name, env]) => {
     const main = installWithout([name]);

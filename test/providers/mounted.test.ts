@@ -1,3 +1,4 @@
+import lancedb from '../../providers/collections/lancedb.ts';
 import qdrant from '../../providers/collections/qdrant.ts';
 import { chromaModule, NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { conformance, type Open } from '../conformance/conformance.ts';
@@ -36,6 +37,11 @@ const QDRANT: Kind = [
   },
 ];
 
+const LANCEDB: Kind = [
+  'lancedb',
+  (options) => openGateway((context) => lancedb.open({}, context), { mode: 'vector', ...options }),
+];
+
 /** A provider of others. */
 const CHROMA: Kind = [
   'chroma',
@@ -50,6 +56,8 @@ const ALL = [MEMORY, POSTGRES, PINECONE, QDRANT, TABLE, DOCUMENTS, BARE_TABLE, .
 const PAIRS: readonly (readonly [Kind, Kind])[] = FULL
   ? [
       ...ALL.flatMap((mounted) => ALL.map((root) => [mounted, root] as const)),
+      // A write takes long: not with each of the others.
+      ...[MEMORY, POSTGRES].flatMap((other) => [[LANCEDB, other] as const, [other, LANCEDB] as const]),
       ...(NO_CHROMA === '' ? [[CHROMA, MEMORY] as const, [MEMORY, CHROMA] as const] : []),
     ]
   : [

@@ -126,6 +126,8 @@ describe('[Decision 49] a store that fails', () => {
     ]);
     await add('tea');
     for (const reply of await Promise.all(reads(client, user_id))) expect(leftOut(reply)).toEqual(PARTIAL);
+    const ofOrigin = await client.tell('GET', `/memories?user_id=${user_id}&origin=key:abc`);
+    expect(leftOut(ofOrigin)).toEqual(PARTIAL);
     expectError(await client.tell('POST', '/memories', { user_id, content: 'x', scope: 'crm' }), 'provider_error');
     isOpen = true;
     const { id } = await add('tea', 'crm');

@@ -37,8 +37,7 @@ interface TaskInput {
 }
 
 /**
- * One statement from the queue to its answer. Times are values of `performance.now()`. A record without closures:
- * docs/benchmarks.md.
+ * One statement from the queue to its answer. Times are values of `performance.now()`.
  */
 export interface Task extends TaskInput {
   /** The concurrency limit that counts the task; undefined: not started, or ended. */

@@ -27,7 +27,7 @@ export function createInserts(names: Names, audited: boolean, change: MakeChange
   const columns = `bucket, id, user_id, content, scope, tags, source, confidence, created_at, updated_at, valid_from, valid_to, supersedes, extensions,
    keywords, ${names.embedding}, large`;
   /** The inserts without a key, by the status of their memories. Making one takes a twentieth of the processor time of an add. */
-  const inserts = new Map<Memory['status'], Statement>();
+  const known = new Map<Memory['status'], Statement>();
   const queueing = (memories: readonly Memory[]) =>
     memories.some(({ status }) => status === 'queued')
       ? (changed: Part<'bucket' | 'id'>) => [enqueue(names, changed)]
@@ -66,8 +66,9 @@ export function createInserts(names: Names, audited: boolean, change: MakeChange
     insert(insert: Insert, call: Call): Query {
       const { memory, key } = insert;
       const inserted = insertedValues(insert);
-      const known = key ? undefined : inserts.get(memory.status);
-      if (known) return { statement: known, values: audited ? [...inserted, ...changeEntryValues(call)] : inserted };
+      const statement = key ? undefined : known.get(memory.status);
+      // The values that `change` binds, in its order.
+      if (statement) return { statement, values: audited ? [...inserted, ...changeEntryValues(call)] : inserted };
       const where = conditions();
       where.values.push(...inserted);
       const claimed = key && claimKey(names, where.bind, key, [memory]);
@@ -77,7 +78,7 @@ export function createInserts(names: Names, audited: boolean, change: MakeChange
            exists (select from ${names.largeUsers} where ${names.placement.inShard()} and user_id = $3) ${claimed ? `from ${claimed} where ${claimed.memory_id} = $2` : ''}`;
       const first = claimed && [claimed];
       const made = change(where, { action: 'add', call, first, text, after: queueing([memory]) });
-      if (!key) inserts.set(memory.status, made.statement);
+      if (!key) known.set(memory.status, made.statement);
       return made;
     },
   };
