@@ -11,6 +11,7 @@ const PROVIDERS = {
   chroma: () => import('../providers/collections/chroma.ts'),
   lancedb: () => import('../providers/collections/lancedb.ts'),
   libsql: () => import('../providers/collections/libsql.ts'),
+  milvus: () => import('../providers/collections/milvus.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
 /** The name of a provider in `/capabilities`, errors, metrics and logs. */

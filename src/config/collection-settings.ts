@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Options as ChromaOptions } from '../../providers/collections/chroma.ts';
 import { Options as LancedbOptions } from '../../providers/collections/lancedb.ts';
 import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts';
+import { Options as MilvusOptions } from '../../providers/collections/milvus.ts';
 import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
 import { settingFacts } from './facts.ts';
 
@@ -28,6 +29,7 @@ const lancedb = z.strictObject({
 });
 
 const LIBSQL = { only: ['provider', 'libsql'] } as const;
+const MILVUS = { only: ['provider', 'milvus'] } as const;
 const { shape } = LibsqlOptions;
 
 const libsql = z.strictObject({
@@ -53,6 +55,30 @@ const libsql = z.strictObject({
     description: 'Table of the memories, created by the first start',
     allowed: 'letters, digits and _, at most 63, no digit first',
     ...LIBSQL,
+  }),
+});
+
+const milvus = z.strictObject({
+  url: MilvusOptions.shape.url.register(settingFacts, {
+    env: 'OMP_MILVUS_URL',
+    description: 'Server: Milvus, or Milvus Lite behind gRPC',
+    allowed: 'an address that begins with http:// or https:// and ends with a port',
+    ...MILVUS,
+  }),
+  token: MilvusOptions.shape.token.register(settingFacts, {
+    env: 'OMP_MILVUS_TOKEN',
+    description: 'User and password, joined by a colon, or an API key',
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${OMP_MILVUS_TOKEN}',
+    ...MILVUS,
+  }),
+  collection: MilvusOptions.shape.collection.register(settingFacts, {
+    env: 'OMP_MILVUS_COLLECTION',
+    description: 'Collection of the memories, created by the first start',
+    allowed: 'letters, digits and _, at most 255, no digit first',
+    ...MILVUS,
   }),
 });
 
@@ -132,6 +158,7 @@ const chroma = z.strictObject({
 export const collections = {
   lancedb: lancedb.prefault({}),
   libsql: libsql.prefault({}),
+  milvus: milvus.prefault({}),
   qdrant: qdrant.prefault({}),
   chroma: chroma.prefault({}),
 };

@@ -165,6 +165,7 @@ function placeOf({
   pinecone,
   lancedb,
   libsql,
+  milvus,
   qdrant,
   chroma,
   data_dir,
@@ -175,6 +176,7 @@ function placeOf({
   }
   if (provider === 'libsql')
     return { what: 'database and table', key: JSON.stringify([libsql.url ?? resolve(data_dir), libsql.table]) };
+  if (provider === 'milvus') return { what: 'collection', key: JSON.stringify([milvus.url, milvus.collection]) };
   if (provider === 'pinecone') {
     const host = pinecone.index_host
       ?.replace(/^https?:\/\//i, '')

@@ -16,9 +16,11 @@ import {
 import chroma from '../../providers/collections/chroma.ts';
 import lancedb from '../../providers/collections/lancedb.ts';
 import libsql from '../../providers/collections/libsql.ts';
+import milvus from '../../providers/collections/milvus.ts';
 import qdrant from '../../providers/collections/qdrant.ts';
 import memory from '../../providers/memory/index.ts';
 import { NO_CHROMA, openChroma } from '../chroma/start.ts';
+import { milvusBackend, NO_MILVUS } from '../milvus/server.ts';
 import { qdrantBackend } from '../qdrant/server.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
@@ -248,6 +250,11 @@ const STORES: Readonly<Record<string, (folder: string) => Promise<Opened>>> = {
     const provider = await open(qdrant, options, folder);
     return { ...provider, close: () => provider.close().finally(close) };
   },
+  'Milvus Lite': async (folder) => {
+    const { options, close } = await milvusBackend();
+    const provider = await open(milvus, options, folder);
+    return { ...provider, close: () => provider.close().finally(close) };
+  },
   LanceDB: (folder) => open(lancedb, {}, folder),
   Chroma: async (folder) => {
     const server = await openChroma();
@@ -285,6 +292,7 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
     skip,
   }) => {
     skip(name === 'Chroma' && NO_CHROMA !== '', NO_CHROMA);
+    skip(name === 'Milvus Lite' && NO_MILVUS !== '', NO_MILVUS);
     const folder = await mkdtemp(join(tmpdir(), 'omp-properties-'));
     closing.push(() => rm(folder, { recursive: true }));
     const [model, store] = await Promise.all([

@@ -68,6 +68,7 @@ describe('the example file', () => {
     PINECONE_API_KEY: 'p',
     OMP_LIBSQL_AUTH_TOKEN: 'p',
     CHROMA_TOKEN: 'p',
+    OMP_MILVUS_TOKEN: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
@@ -90,6 +91,7 @@ describe('the example file', () => {
     { provider: 'lancedb', ...vectors },
     { provider: 'libsql', ...vectors },
     { provider: 'chroma', ...vectors },
+    { provider: 'milvus', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];

@@ -57,11 +57,15 @@ it.each([
 it('no runtime dependency has an install script, and only known development dependencies do', () => {
   const scripts = entries.filter(([, { hasInstallScript }]) => hasInstallScript);
   expect(scripts.filter(([, { dev }]) => !dev).map(([at]) => at)).toEqual([]);
-  // esbuild only makes its binary start faster; scarf would report the installation. package.json forbids both.
-  expect(scripts.map(([at]) => at).sort()).toEqual(['node_modules/@scarf/scarf', 'node_modules/esbuild']);
+  // esbuild only makes its binary start faster; scarf would report the installation; protobufjs would warn of versions. package.json forbids them.
+  expect(scripts.map(([at]) => at).sort()).toEqual([
+    'node_modules/@scarf/scarf',
+    'node_modules/esbuild',
+    'node_modules/protobufjs',
+  ]);
   expect(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))).toMatchObject({
     scarfSettings: { enabled: false },
-    allowScripts: { '@scarf/scarf': false, esbuild: false },
+    allowScripts: { '@scarf/scarf': false, esbuild: false, protobufjs: false },
   });
 });
 
