@@ -85,8 +85,6 @@ const columnOf = (field: Field): FieldType => ({
   ...(field.type === 'number' ? { data_type: 'Int64' } : field.type === 'texts' || isLong(field) ? LIST : TEXT),
 });
 
-/** How long a request may take that has no deadline, in milliseconds. */
-const PATIENCE_MS = 60_000;
 /** Reads see all writes. */
 const STRONG = { consistency_level: 0 };
 
@@ -178,9 +176,9 @@ class MilvusCollection implements Collection {
     return new Map(index_descriptions.map((index) => [index.field_name, Object.fromEntries(pairs(index))]));
   }
 
-  /** What a request begins with. The client stops none before its deadline. */
+  /** What a request begins with. The client stops none before its deadline, which is in a minute if the call has none. */
   #request({ deadline }: Call) {
-    const timeout = deadline === undefined ? PATIENCE_MS : Math.max(1, Math.ceil(deadline - performance.now()));
+    const timeout = deadline === undefined ? 60_000 : Math.max(1, Math.ceil(deadline - performance.now()));
     return { collection_name: this.#name, timeout };
   }
 
@@ -258,11 +256,10 @@ function condition(filter: Filter): string {
   }
 }
 
-/** The first text after all that begin with this one; undefined: there is none. `like` has escapes that Milvus Lite does not know. */
+/** The first text after all that begin with this one; undefined: there is none. `like` has escapes that Milvus Lite does not know. Halves of characters are none. */
 function afterAll(prefix: string): string | undefined {
   const characters = Array.from(prefix, (character) => Number(character.codePointAt(0)));
   for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
-    // The halves of characters are no characters.
     if (last < 0x10ffff) return String.fromCodePoint(...characters, last === 0xd7ff ? 0xe000 : last + 1);
   }
   return undefined;
