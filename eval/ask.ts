@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Call, NewMemory } from '#contract';
-import type { Store } from '../src/core/with-embedder.ts';
+import type { Store } from '../src/core/store.ts';
 import type { Dataset } from './dataset.ts';
 
 /** The result of a search: fact keys, best first. */

@@ -5,7 +5,7 @@ import pg from 'pg';
 import type { Embedder, Log, RankingOptions } from '#contract';
 import type { ProviderName } from '../src/config/settings.ts';
 import { compose } from '../src/core/compose.ts';
-import type { Store } from '../src/core/with-embedder.ts';
+import type { Store } from '../src/core/store.ts';
 import { openProvider } from '../src/registry.ts';
 
 export type Mode = RankingOptions['mode'];

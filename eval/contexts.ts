@@ -1,7 +1,7 @@
 import { type Call, type Log, MAX_BATCH_SIZE } from '#contract';
 import { openAuditQueue } from '../src/core/audit-queue.ts';
 import { ANONYMOUS } from '../src/core/grants.ts';
-import type { Store } from '../src/core/with-embedder.ts';
+import type { Store } from '../src/core/store.ts';
 import { importMemories } from '../src/features/transfer/export.ts';
 import { createGate } from '../src/verbs/gate.ts';
 import { context } from '../src/verbs/search.ts';

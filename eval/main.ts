@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Call, type Log } from '#contract';
-import type { Store } from '../src/core/with-embedder.ts';
+import type { Store } from '../src/core/store.ts';
 import { openEmbedder } from '../src/embedding/open.ts';
 import { type Answer, askAll } from './ask.ts';
 import { type Backend, type Mode, openBackends } from './backends.ts';

@@ -9,7 +9,7 @@ import {
 import { errorInStore } from './config/mounted-stores.ts';
 import { type Config, isBuiltIn, type StoreConfig } from './config/settings.ts';
 import { compose } from './core/compose.ts';
-import type { MountedStore, Store } from './core/with-embedder.ts';
+import type { MountedStore, Store } from './core/store.ts';
 import { type Protect, startEmbedder } from './embedding/open.ts';
 import { nameOf, openProvider } from './registry.ts';
 import type { OpenParts } from './shutdown.ts';

@@ -9,9 +9,9 @@ import { rateLimitOptions, telemetryOptions, tokenOptions, userLimitOptions } fr
 import type { Config } from './config/settings.ts';
 import { openAuditQueue } from './core/audit-queue.ts';
 import { createHealth } from './core/health.ts';
+import type { Store } from './core/store.ts';
 import { NO_TELEMETRY, type Telemetry } from './core/telemetry.ts';
 import { createUserLimits } from './core/user-limits.ts';
-import type { Store } from './core/with-embedder.ts';
 import { metricsOf, openServices, startFeatures } from './features/index.ts';
 import { loopbackHosts } from './http/admission.ts';
 import { type AdminOptions, createAdminApp, createApp } from './http/app.ts';

@@ -5,7 +5,7 @@ import { statement } from '../../providers/postgres/client/connections.ts';
 import { indexSettings, keysOf, searchStatements } from '../../providers/postgres/tables/search-statement.ts';
 import { countStatement } from '../../providers/postgres/tables/search-strategy.ts';
 import type { Rarity } from '../../providers/postgres/tables/search-terms.ts';
-import type { WritableStore } from '../../src/core/with-embedder.ts';
+import type { WritableStore } from '../../src/core/store.ts';
 import { HUNDRED, type User } from './population.ts';
 import { call, type Store } from './stores.ts';
 import { type Timed, type Times, timeAll } from './timing.ts';

@@ -3,7 +3,8 @@ import { backgroundCall, type Embedder, type Log, type ProviderContext } from '#
 import { analyse } from '#ranking';
 import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
-import { type WritableStore, withEmbedder } from '../../src/core/with-embedder.ts';
+import type { WritableStore } from '../../src/core/store.ts';
+import { withEmbedder } from '../../src/core/with-embedder.ts';
 import { openProvider } from '../../src/registry.ts';
 import { build, type Clauses } from './build.ts';
 import { makeClauses } from './clauses.ts';

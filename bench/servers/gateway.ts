@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { Call, type NewMemory, type ProviderContext } from '#contract';
-import type { WritableStore } from '../../src/core/with-embedder.ts';
+import type { WritableStore } from '../../src/core/store.ts';
 import { type Body, initialMemories } from '../workload.ts';
 import { built } from './built.ts';
 import { freeEmbedder } from './free-embedder.ts';

@@ -24,10 +24,12 @@ import {
   type Traits,
 } from '#provider';
 
+/** No database in memory, which keeps nothing, no user, whom the client refuses, and no token, which `auth_token` keeps secret. */
+const ADDRESS = /^(?!file::memory:|\S*[?&](?:authToken=|mode=memory))(?:file:\S+|(?:libsql|https?|wss?):\/\/[^\s@]+)$/;
 /** The options of a database. `src/config/collection-settings.ts` derives the settings from them. */
 export const Options = z.strictObject({
-  /** Unset: a file in the data folder. The client refuses a user, and a token belongs into `auth_token`, which is never shown. */
-  url: z.optional(z.string().regex(/^(?!\S*[?&]authToken=)(?:file:\S+|(?:libsql|https?|wss?):\/\/[^\s@]+)$/)),
+  /** Unset: a file in the data folder. */
+  url: z.optional(z.string().regex(ADDRESS)),
   auth_token: z.optional(z.string().regex(/^[\x21-\x7e]+$/)),
   table: z
     .string()
@@ -36,7 +38,6 @@ export const Options = z.strictObject({
 });
 
 const TITLE = 'libSQL';
-
 /** libSQL: a file in the process, or a database of Turso or of a libSQL server. Vectors are compared exactly, those of one user at a time. */
 export default defineCollection({
   specVersion: 2,

@@ -16,8 +16,8 @@ import type { AuditFacts, AuditQueue } from './audit-queue.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { Action, Principal } from './grants.ts';
 import { type ServiceKey, type Services, serviceIn } from './services.ts';
+import type { Store } from './store.ts';
 import type { UserLimitRules } from './user-limits.ts';
-import type { Store } from './with-embedder.ts';
 import { untrustedDenied, withOrigin } from './with-origin.ts';
 
 /** What the verbs of a gateway work with. */

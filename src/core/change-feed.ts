@@ -1,6 +1,6 @@
 import { backgroundCall, type ChangeFilter, type Log, OmpError } from '#contract';
 import { changeMatcher } from '#toolbox';
-import type { Store } from './with-embedder.ts';
+import type { Store } from './store.ts';
 
 /** Lets requests wait for changes (Decision 51). One reader serves all of them, so waiting costs the backend nothing. */
 export interface ChangeFeed {

@@ -1,8 +1,9 @@
 import type { Embedder, EmbeddingUsage, Log, Provider, ProviderCapabilities } from '#contract';
 import { emulateScopes, rejectScopes } from './emulated-scopes.ts';
+import type { Store } from './store.ts';
 import type { Protection } from './telemetry.ts';
 import { dropOrigins, rejectUnkept } from './unkept-fields.ts';
-import { type Store, withEmbedder } from './with-embedder.ts';
+import { withEmbedder } from './with-embedder.ts';
 import { withGuard } from './with-guard.ts';
 
 const withScopes: Readonly<Record<ProviderCapabilities['scopes'], (provider: Provider) => Provider>> = {

@@ -1,7 +1,7 @@
 import { type Call, providerError, type ScoreParts, type SearchHit } from '#contract';
 import { matchedTerms, roundScore } from '#ranking';
 import type { MarkedHit } from './current-memories.ts';
-import type { Store } from './with-embedder.ts';
+import type { Store } from './store.ts';
 
 /**
  * Why a memory was found (Decision 39): `score = weights.vector · cosine + weights.keyword · coverage`. Null: has no weight.

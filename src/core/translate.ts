@@ -12,7 +12,7 @@ import {
   type ValueKind,
   type Within,
 } from '#contract';
-import type { Store } from './with-embedder.ts';
+import type { Store } from './store.ts';
 
 const { keyUse: _, holdings: __, ...SHARED } = METHODS;
 /** The table of a provider, with what differs in a store: it takes no vectors, and knows keys by itself. */

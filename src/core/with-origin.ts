@@ -14,8 +14,8 @@ import {
 } from '#contract';
 import { isSameRecord, withMemories } from '#toolbox';
 import type { Principal } from './grants.ts';
+import type { Store } from './store.ts';
 import type { UserLimitRules } from './user-limits.ts';
-import type { Store } from './with-embedder.ts';
 
 /** The error for what an untrusted key may not do. */
 export const untrustedDenied = () =>

@@ -1,8 +1,8 @@
 import type { Log } from '#contract';
 import type { ChangeFeed } from '../core/change-feed.ts';
 import type { ServiceKey } from '../core/services.ts';
+import type { Store } from '../core/store.ts';
 import type { Metric } from '../core/telemetry.ts';
-import type { Store } from '../core/with-embedder.ts';
 import type { Verb } from '../verbs/verb.ts';
 
 export type Verbs = Readonly<Record<string, Verb>>;

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { invalidRequest, OmpError, UNTRUSTED } from '#contract';
 import { mem0Scope } from '#toolbox';
 import { isAllowed } from '../core/demands.ts';
-import type { Store } from '../core/with-embedder.ts';
+import type { Store } from '../core/store.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { VERB_TABLE } from '../verbs/index.ts';
 import type { Verb } from '../verbs/verb.ts';

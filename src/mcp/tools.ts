@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { beginningOf, type Call, type LeftOut, OmpError, ORIGIN, UNTRUSTED } from '#contract';
-import type { Store } from '../core/with-embedder.ts';
+import type { Store } from '../core/store.ts';
 import { type AddedMemory, add, SIMILAR } from '../verbs/add.ts';
 import type { Session } from '../verbs/gate.ts';
 import { get, list, remove, update } from '../verbs/get-list-update-delete.ts';

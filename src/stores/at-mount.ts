@@ -1,7 +1,7 @@
 import { type Memory, type MemoryPatch, type NewMemory, OF_THE_ROOT, providerError, type Within } from '#contract';
 import { visibleMatcher, withinBelow } from '#toolbox';
+import type { Store } from '../core/store.ts';
 import { NOTHING, SAME, STORE_METHODS, translate } from '../core/translate.ts';
-import type { Store } from '../core/with-embedder.ts';
 
 /*
  * A store in the names of the gateway: its ids and scopes, and what hides where (Decision 48).

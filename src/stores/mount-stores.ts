@@ -1,6 +1,6 @@
 import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
-import type { MountedStore, Store, StoreMembers, StorePart } from '../core/with-embedder.ts';
+import type { MountedStore, Store, StoreMembers, StorePart } from '../core/store.ts';
 import { idPrefix } from './at-mount.ts';
 import { ask } from './optional.ts';
 import { callOf, type Part, partsOf, withMember } from './parts.ts';

@@ -1,6 +1,6 @@
 import { type Call, type Consistency, type Embedder, OmpError, type Within } from '#contract';
 import { globsOverlap, hasWildcard, isAtOrBelow, literalPrefix, withinBelow } from '#toolbox';
-import type { MountedStore, Store } from '../core/with-embedder.ts';
+import type { MountedStore, Store } from '../core/store.ts';
 import { atMount, hiding } from './at-mount.ts';
 
 /*

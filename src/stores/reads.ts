@@ -24,7 +24,7 @@ import { roundScore } from '#ranking';
 import { upToBytes } from '#toolbox';
 import { malformed, NO_TIME } from '../core/cursor.ts';
 import { partsOfScore, type StoreParts } from '../core/explain.ts';
-import type { TextQuery } from '../core/with-embedder.ts';
+import type { TextQuery } from '../core/store.ts';
 import { ask, askAll } from './optional.ts';
 import { type Part, type PartWith, partsWith } from './parts.ts';
 

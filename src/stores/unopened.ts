@@ -1,6 +1,6 @@
 import { isMethod, type Methods, OmpError, type ProviderCapabilities } from '#contract';
+import type { Store } from '../core/store.ts';
 import { STORE_METHODS } from '../core/translate.ts';
-import type { Store } from '../core/with-embedder.ts';
 import { NOT_AT_MOUNT } from './at-mount.ts';
 
 /** No request is refused for what the store might be able to do. Every capability is named, so that a new one does not compile until it is decided. */

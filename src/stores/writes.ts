@@ -14,7 +14,7 @@ import {
 } from '#contract';
 import { isSameRecord } from '#toolbox';
 import { readBack, type StoreErasure } from '../core/erasure.ts';
-import type { Store } from '../core/with-embedder.ts';
+import type { Store } from '../core/store.ts';
 import { idPrefix } from './at-mount.ts';
 import { type Changed, createEntries, type Entries, LONGEST_CHANGE_MS } from './audit-entries.ts';
 import { isOutage } from './optional.ts';

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '#contract';
 import { combine, propagateOnly, type Telemetry } from '../core/telemetry.ts';
-import type { MetricSources, MetricsText } from './metrics.ts';
+import type { MetricsText } from './metrics.ts';
 import type { TracingOptions } from './otlp.ts';
+import type { MetricSources } from './sources.ts';
 import type { Sdk } from './spans.ts';
 
 export interface TelemetryOptions {

@@ -4,7 +4,7 @@ import { recordBytes, recordTooLarge } from '#toolbox';
 import { type Access, denied } from '../core/access.ts';
 import { currentHits } from '../core/current-memories.ts';
 import type { RequestKey } from '../core/idempotency.ts';
-import type { Store } from '../core/with-embedder.ts';
+import type { Store } from '../core/store.ts';
 import { ErrorFields, readIdempotencyKey, score, trueOrFalse, upToMany } from './fields.ts';
 import { withTrust, writtenOf } from './get-list-update-delete.ts';
 import { canSearch, searchAllowed } from './search.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MAX_BATCH_SIZE, VERBS } from '#contract';
-import type { Store } from '../core/with-embedder.ts';
+import type { Store } from '../core/store.ts';
 import { leastSimilar } from './add.ts';
 import { score, time } from './fields.ts';
 import { VERB_TABLE } from './index.ts';

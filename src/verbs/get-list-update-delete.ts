@@ -13,7 +13,7 @@ import { type Access, type Page, pageOf, recordFacts, type Target } from '../cor
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current-memories.ts';
 import { cursorKind } from '../core/cursor.ts';
-import type { Store } from '../core/with-embedder.ts';
+import type { Store } from '../core/store.ts';
 import { changeChecked } from '../core/with-origin.ts';
 import {
   cursor,

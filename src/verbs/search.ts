@@ -9,7 +9,7 @@ import { type Access, type Page, pageOf } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current-memories.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
-import type { Store, TextQuery } from '../core/with-embedder.ts';
+import type { Store, TextQuery } from '../core/store.ts';
 import {
   dateTime,
   LIMITS,

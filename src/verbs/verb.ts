@@ -4,7 +4,7 @@ import type { Access } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import type { Demands } from '../core/demands.ts';
 import { ACTIONS } from '../core/grants.ts';
-import type { Store } from '../core/with-embedder.ts';
+import type { Store } from '../core/store.ts';
 
 /**
  * A verb: what a client may ask of the gateway. Routes, the OpenAPI document, `/capabilities`, tools of agents and other

@@ -35,6 +35,12 @@ it('two stores cannot be one collection of one server', () => {
   expect(load({ env: { ...THREE, OMP_STORES: store({ collection: 'another' }) } }).config.stores).toHaveLength(1);
 });
 
+it.each(['file::memory:', 'file:x.db?mode=memory'])('libsql keeps nothing in %s', (url) => {
+  expect(mistakesOf({ env: { OMP_PROVIDER: 'libsql', OMP_LIBSQL_URL: url } })).toEqual([
+    expect.stringMatching(/^OMP_LIBSQL_URL must be an address .* file: and a path/),
+  ]);
+});
+
 it.each([
   ['QDRANT_URL', 'qdrant', ['https://me:secret@q.example.com', 'http://q.example.com?api-key=secret']],
   ['OMP_LIBSQL_URL', 'libsql', ['libsql://me:secret@db.turso.io', 'libsql://db.turso.io?tls=1&authToken=secret']],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { providerError } from '#contract';
-import type { Store } from '../../src/core/with-embedder.ts';
+import type { Store } from '../../src/core/store.ts';
 import { hasChromium } from '../support/chromium.ts';
 import { openMounted } from '../support/mounted.ts';
 import { openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';

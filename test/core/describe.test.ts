@@ -6,6 +6,7 @@ import { compose } from '../../src/core/compose.ts';
 import { openProvider } from '../../src/registry.ts';
 import { describe as describeStore } from '../../src/verbs/capabilities.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
+import { openQdrant, type Qdrant } from '../qdrant/server.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { contextOf, openMemory } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';
@@ -16,12 +17,13 @@ const composed = (provider: Provider) => describeStore(compose(provider, context
 
 let data_dir: string;
 let pinecone: Pinecone;
+let qdrant: Qdrant;
 beforeAll(async () => {
-  [data_dir, pinecone] = await Promise.all([makeDataDir(), startPinecone()]);
+  [data_dir, pinecone, qdrant] = await Promise.all([makeDataDir(), startPinecone(), openQdrant()]);
 });
 afterAll(async () => {
   await rm(data_dir, { recursive: true, force: true });
-  await pinecone.close();
+  await Promise.all([pinecone.close(), qdrant.close()]);
 });
 
 /** The document of the memory provider in hybrid mode; the cases below say what differs. */
@@ -84,6 +86,18 @@ const PINECONE = {
   origins: false,
   temporal_search: false,
 };
+/** Of the kit of vector databases. */
+const COLLECTION = {
+  ...{
+    keyword_search: false,
+    supports_audit: false,
+    idempotency: false,
+    changes: false,
+    webhooks: false,
+    freeze: false,
+  },
+  stats: false,
+};
 const SIMILAR = { hybrid: 0.5, vector: 0.7, keyword: 0.3 };
 
 interface Case {
@@ -114,11 +128,20 @@ const CASES: readonly Case[] = [
   },
   { provider: 'pinecone', mode: 'hybrid', features: PINECONE },
   { provider: 'pinecone', mode: 'vector', audited: false, features: PINECONE },
+  { provider: 'libsql', mode: 'vector', features: COLLECTION },
+  { provider: 'lancedb', mode: 'vector', features: COLLECTION },
+  {
+    provider: 'qdrant',
+    mode: 'vector',
+    features: { ...COLLECTION, scopes: 'tags', neighbours: false, etags: false },
+  },
 ];
+/** Their servers do not come from npm. The kit makes their documents as it makes those of the others. */
+const ELSEWHERE = ['chroma', 'milvus'];
 
 describe('the capability document', () => {
   it('is tested here for every provider', () => {
-    expect(new Set(CASES.map(({ provider }) => provider))).toEqual(new Set(PROVIDER_NAMES));
+    expect(new Set([...CASES.map(({ provider }) => provider), ...ELSEWHERE])).toEqual(new Set(PROVIDER_NAMES));
   });
 
   it.each(CASES)(
@@ -133,6 +156,7 @@ describe('the capability document', () => {
       });
       const reached = {
         ...(name === 'pinecone' && { api_key: 'test', index_host: pinecone.url }),
+        ...(name === 'qdrant' && { url: qdrant.url }),
         // However busy the machine is.
         ...(name === 'postgres' && { connect_timeout_ms: 600_000 }),
       };

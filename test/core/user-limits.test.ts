@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { backgroundCall, OmpError } from '#contract';
 import { ANONYMOUS } from '../../src/core/grants.ts';
+import type { Store } from '../../src/core/store.ts';
 import { createUserLimits } from '../../src/core/user-limits.ts';
-import type { Store } from '../../src/core/with-embedder.ts';
 import { withOrigin } from '../../src/core/with-origin.ts';
 
 const LIMITS = { memories: 10, bytes: null, adds_per_day: 5 };

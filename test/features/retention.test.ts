@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Call, type ExportPart, GATEWAY, type Memory, OmpError, type Provider } from '#contract';
-import type { Store, StorePart } from '../../src/core/with-embedder.ts';
+import type { Store, StorePart } from '../../src/core/store.ts';
 import { startRetention } from '../../src/features/retention/daily-runs.ts';
 import { createRetention, judgeBy, openRetention, type RetentionRule } from '../../src/features/retention/retention.ts';
 import { CRM, down, failing, HANDBOOK, open as openMounts } from '../stores/mounts-subject.ts';

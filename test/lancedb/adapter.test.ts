@@ -38,13 +38,6 @@ it('[Decision 64] two gateways that start at once on one folder see what the oth
   await Promise.all(patches);
   expect(Object.keys((await b.get(refTo(id), call))?.extensions ?? {})).toHaveLength(patches.length);
   expect(await Promise.all(stores.map((store) => store.delete(refTo(id), call)))).toContain(false);
-  const memory = { ...memoryOf('ana', 'imported'), id: 'one', created_at: new Date(0).toISOString() };
-  const item = {
-    memory: { ...memory, updated_at: memory.created_at, embedding_model: 'drawn', status: 'done' as const },
-  };
-  const items = [{ ...item, vector: Float32Array.from([1, 0, 0, 0]) }];
-  await Promise.all(stores.map((store) => store.import({ items, replace: true }, call)));
-  expect(await (await opened(folder)).countRows("`id` = 'one'")).toBe(1);
   for (const store of stores) await store.close();
 });
 

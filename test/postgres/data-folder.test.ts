@@ -110,6 +110,12 @@ it('a database without marker is taken over with what it holds', async () => {
   expect(readdirSync(folder).sort()).toEqual(['lock', 'omp-gateway.json', 'postgres']);
 });
 
+it('a process that was killed while its engine started leaves an empty lock file of it, which is no obstacle', async () => {
+  const folder = usedFolder();
+  writeFileSync(join(folder, 'postgres', 'postmaster.pid'), '');
+  expect(await ask(await start(folder), 'select n from kept')).toEqual([{ n: 7 }]);
+});
+
 describe('a data folder is refused, with what to do, and stays as it is, when', () => {
   it.each(Object.entries(FOLDER_DAMAGES))('%s', async (_, [damage, error]) => {
     const folder = usedFolder();

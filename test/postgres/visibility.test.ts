@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Memory, RankingOptions, Within } from '#contract';
 import { withinMatcher } from '#toolbox';
-import type { TextQuery } from '../../src/core/with-embedder.ts';
+import type { TextQuery } from '../../src/core/store.ts';
 import { randomNumbers } from '../ranking/random-vectors.ts';
 import { FULL } from '../support/full.ts';
 import type { WritableStore } from '../support/stores.ts';

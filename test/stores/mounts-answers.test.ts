@@ -1,7 +1,7 @@
 import { EventEmitter, once as event } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { type AuditLog, Call, type Memory, type NewMemory, OmpError, type Provider } from '#contract';
-import type { Store } from '../../src/core/with-embedder.ts';
+import type { Store } from '../../src/core/store.ts';
 import { createApp } from '../../src/http/app.ts';
 import { unopenedStore } from '../../src/stores/unopened.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ExportedMemory, Memory } from '#contract';
-import type { MountedStore, Store } from '../../src/core/with-embedder.ts';
+import type { MountedStore, Store } from '../../src/core/store.ts';
 import { mountStores } from '../../src/stores/mount-stores.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { callBy, listOf, memoryOf, openMemory } from '../support/requests.ts';

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
 import { Call, OmpError, type Provider } from '#contract';
-import type { Store } from '../../src/core/with-embedder.ts';
+import type { Store } from '../../src/core/store.ts';
 import type { Client, Reply } from '../support/client.ts';
 import { knownCallers } from '../support/known-callers.ts';
 import { type Mount, openMounted } from '../support/mounted.ts';

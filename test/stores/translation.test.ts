@@ -9,8 +9,8 @@ import {
   OF_THE_ROOT,
   type Unasked,
 } from '#contract';
+import type { Store } from '../../src/core/store.ts';
 import { STORE_METHODS } from '../../src/core/translate.ts';
-import type { Store } from '../../src/core/with-embedder.ts';
 import { atMount, hiding } from '../../src/stores/at-mount.ts';
 import { unopenedStore } from '../../src/stores/unopened.ts';
 import { call } from '../support/requests.ts';

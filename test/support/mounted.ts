@@ -1,6 +1,6 @@
 import { type Embedder, type Memory, type NewMemory, OmpError, type Ref, type Visible, type Within } from '#contract';
 import { withMemories } from '#toolbox';
-import type { MountedStore, Store, StoreMembers } from '../../src/core/with-embedder.ts';
+import type { MountedStore, Store, StoreMembers } from '../../src/core/store.ts';
 import { idPrefix } from '../../src/stores/at-mount.ts';
 import { mountStores } from '../../src/stores/mount-stores.ts';
 import { recordingLog } from './gateway.ts';

@@ -1,6 +1,7 @@
 import type { Embedder, MaintenanceContext, Provider } from '#contract';
 import type { ProviderName } from '../../src/config/settings.ts';
-import { type Store, type WritableStore, withEmbedder } from '../../src/core/with-embedder.ts';
+import type { Store, WritableStore } from '../../src/core/store.ts';
+import { withEmbedder } from '../../src/core/with-embedder.ts';
 import { openProvider } from '../../src/registry.ts';
 import { recordingLog } from './subject.ts';
 

@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Backlog, Call, GATEWAY, OmpError, type Provider, type ProviderStats } from '#contract';
+import type { Store } from '../../src/core/store.ts';
 import type { BreakerState, Operation } from '../../src/core/telemetry.ts';
-import type { Store } from '../../src/core/with-embedder.ts';
 import { metricsOf } from '../../src/features/index.ts';
 import { createRetention, RETENTION } from '../../src/features/retention/retention.ts';
 import { openTelemetry } from '../../src/telemetry/telemetry.ts';

@@ -81,6 +81,9 @@ export async function prepareFolder(root: string): Promise<void> {
   // What a process left that was killed on the way.
   for (const name of readdirSync(root))
     if (name === UNFINISHED || FRESH_MARKER.test(name)) rmSync(join(root, name), { recursive: true, force: true });
+  // The engine replaces that of a dead process, but takes an empty one for another engine that is starting. The lock rules that out.
+  const started = join(databaseIn(root), 'postmaster.pid');
+  if (read(started) === '') rmSync(started);
   if (examineFolder(root) !== 'nothing') return;
   const unfinished = join(root, UNFINISHED);
   try {

@@ -3,7 +3,7 @@ import { AUDIT_ACTIONS, type Call, type Change, type ChangeFilter, type ChangePa
 import { changeMatcher, recordBytes, shownScope } from '#toolbox';
 import type { Access } from '../../core/access.ts';
 import { NO_FACTS } from '../../core/audit-queue.ts';
-import type { Store } from '../../core/with-embedder.ts';
+import type { Store } from '../../core/store.ts';
 import { scopeGlob, short, time, userId, wholeNumber } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';
 import { MemoryFields, memoryExample, toWire } from '../../verbs/wire-memory.ts';

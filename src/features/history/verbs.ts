@@ -4,7 +4,7 @@ import { type Access, denied, pageOf, recordFacts, type Target } from '../../cor
 import type { AuditFacts } from '../../core/audit-queue.ts';
 import { cursorKind, NO_TIME } from '../../core/cursor.ts';
 import { differenceOf, restoringPatch } from '../../core/restoring.ts';
-import type { Store } from '../../core/with-embedder.ts';
+import type { Store } from '../../core/store.ts';
 import { changeChecked } from '../../core/with-origin.ts';
 import {
   cursor,

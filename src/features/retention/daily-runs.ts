@@ -1,5 +1,5 @@
 import { backgroundCall, type Log } from '#contract';
-import type { Store } from '../../core/with-embedder.ts';
+import type { Store } from '../../core/store.ts';
 import type { Retention, RetentionPlace } from './retention.ts';
 
 const MINUTE_MS = 60_000;

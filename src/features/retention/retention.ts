@@ -2,7 +2,7 @@ import { type Call, type Log, type Memory, OmpError, type Ref } from '#contract'
 import { globMatcher } from '#toolbox';
 import { NO_TIME } from '../../core/cursor.ts';
 import type { ServiceKey } from '../../core/services.ts';
-import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
+import type { Store, StorePart, StoreReads } from '../../core/store.ts';
 import { partsIn } from '../../stores/mount-stores.ts';
 
 /*

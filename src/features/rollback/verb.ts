@@ -4,7 +4,7 @@ import { recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../../core/access.ts';
 import { cursorKind, malformed, NO_TIME } from '../../core/cursor.ts';
 import { restoringPatch } from '../../core/restoring.ts';
-import type { Store, StorePart, StoreReads } from '../../core/with-embedder.ts';
+import type { Store, StorePart, StoreReads } from '../../core/store.ts';
 import { partsIn } from '../../stores/mount-stores.ts';
 import { cursor, dateTime, leftOut, next_cursor, sourceText, userId, wholeNumber } from '../../verbs/fields.ts';
 import { verb } from '../../verbs/verb.ts';

@@ -13,7 +13,7 @@ import { isSameRecord, recordBytes } from '#toolbox';
 import { type Access, MAX_ANSWER_BYTES } from '../../core/access.ts';
 import { NO_FACTS } from '../../core/audit-queue.ts';
 import { idCursor } from '../../core/cursor.ts';
-import type { Store } from '../../core/with-embedder.ts';
+import type { Store } from '../../core/store.ts';
 import { storedAmong } from '../../core/with-origin.ts';
 import { memoryBodies } from '../../verbs/add.ts';
 import {

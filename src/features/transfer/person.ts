@@ -9,7 +9,7 @@ import {
   OmpError,
 } from '#contract';
 import { type Access, SMALL_BYTES } from '../../core/access.ts';
-import type { StorePart, StoreReads } from '../../core/with-embedder.ts';
+import type { StorePart, StoreReads } from '../../core/store.ts';
 import { alone, partsIn } from '../../stores/mount-stores.ts';
 import { inTime } from '../../stores/optional.ts';
 import { entryToWire } from '../../verbs/audit.ts';

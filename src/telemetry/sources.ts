@@ -1,0 +1,268 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Backlog, Embedder, EmbedderStats, Provider, ProviderStats, UsageMeter } from '#contract';
+import { scraped } from '../core/cached-answer.ts';
+import type { MountedStore } from '../core/store.ts';
+import type { BreakerState, Metric } from '../core/telemetry.ts';
+import type { UserLimitRejections } from '../core/user-limits.ts';
+
+/** Every scrape reads these. */
+export interface MetricSources {
+  /** The root store, or all stores as one, which has these of the root store. */
+  readonly provider: Pick<Provider, 'name' | 'stats' | 'backlog'>;
+  /** Of the root store. */
+  readonly embedder: Embedder | undefined;
+  readonly mounted?: readonly Pick<MountedStore, 'name' | 'embedder' | 'current'>[];
+  /** Circuit breakers by name of the dependency. */
+  readonly breakers: () => ReadonlyMap<string, BreakerState>;
+  /** What features show. */
+  readonly features?: readonly Metric[];
+  /** Undefined: users have no limits. */
+  readonly rejections?: (() => UserLimitRejections) | undefined;
+}
+
+const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
+
+/** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
+export function addSources(
+  registry: Registry,
+  { provider, embedder, mounted = [], breakers, features = [], rejections }: MetricSources,
+): void {
+  const registers = [registry];
+  const others = mounted.length > 0;
+  if (others || provider.stats) {
+    addProviders(registry, [
+      { name: provider.name, stats: () => provider.stats?.() },
+      ...mounted.map(({ name, current }) => ({ name, stats: () => current().stats?.() })),
+    ]);
+  }
+  if (others || provider.backlog) {
+    addBacklogs(registry, [
+      { labels: {}, backlog: scraped(() => provider.backlog) },
+      ...mounted.map(({ name, current }) => ({
+        labels: { store: name },
+        backlog: scraped(() => current().backlog),
+      })),
+    ]);
+  }
+  const embedders = [
+    { labels: {}, embedder: () => embedder },
+    ...mounted.map((one) => ({ labels: { store: one.name }, embedder: () => one.embedder })),
+  ];
+  if (others || embedder?.stats) addEmbedders(registry, embedders);
+  if (others || embedder?.usage) addUsage(registry, embedders);
+  for (const one of features) addMetric(registry, one);
+  if (rejections) addRejections(registry, rejections);
+  new Gauge({
+    name: 'omp_circuit_breaker_state',
+    help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
+    labelNames: ['dependency', 'state'],
+    registers,
+    collect() {
+      for (const [dependency, current] of breakers()) {
+        for (const state of STATES) this.set({ dependency, state }, state === current ? 1 : 0);
+      }
+    },
+  });
+}
+
+/** A store, named as in errors. `stats`: undefined if it has none. */
+interface StatsSource {
+  readonly name: string;
+  stats(): ProviderStats | undefined;
+}
+
+function addProviders(registry: Registry, sources: readonly StatsSource[]): void {
+  const registers = [registry];
+  const each = (set: (provider: string, stats: ProviderStats) => void) => {
+    for (const { name, stats } of sources) {
+      const current = stats();
+      if (current) set(name, current);
+    }
+  };
+  new Gauge({
+    name: 'omp_backend_connections',
+    help: 'Connections to the backend: open ones, and how many of them are busy.',
+    labelNames: ['provider', 'state'],
+    registers,
+    collect() {
+      this.reset();
+      each((provider, { connections }) => {
+        if (!connections) return;
+        this.set({ provider, state: 'open' }, connections.open);
+        this.set({ provider, state: 'busy' }, connections.busy);
+      });
+    },
+  });
+  new Gauge({
+    name: 'omp_backend_connections_max',
+    help: 'Maximum connections to the backend.',
+    labelNames: ['provider'],
+    registers,
+    collect() {
+      this.reset();
+      each((provider, { connections }) => {
+        if (connections) this.set({ provider }, connections.max);
+      });
+    },
+  });
+  new Gauge({
+    name: 'omp_backend_waiting_requests',
+    help: 'Queue length of requests to the backend.',
+    labelNames: ['provider'],
+    registers,
+    collect() {
+      this.reset();
+      each((provider, { queue_length }) => {
+        if (queue_length !== undefined) this.set({ provider }, queue_length);
+      });
+    },
+  });
+}
+
+/** Only what belongs to a mounted store has this label. */
+type StoreLabel = { readonly store?: string };
+
+interface BacklogSource {
+  readonly labels: StoreLabel;
+  backlog(): Promise<Backlog | undefined>;
+}
+
+function addBacklogs(registry: Registry, sources: readonly BacklogSource[]): void {
+  new Gauge({
+    name: 'omp_ingestion_memories',
+    help: 'Memories without a vector yet, by state; failed ones need an operator.',
+    labelNames: ['state', 'store'],
+    registers: [registry],
+    async collect() {
+      const backlogs = await Promise.all(sources.map(({ backlog }) => backlog()));
+      this.reset();
+      for (const [at, { labels }] of sources.entries()) {
+        for (const [state, memories] of Object.entries(backlogs[at] ?? {})) this.set({ ...labels, state }, memories);
+      }
+    },
+  });
+}
+
+function addMetric(registry: Registry, { kind, name, help, labels = [], read }: Metric): void {
+  const options = { name, help, labelNames: [...labels], registers: [registry] };
+  if (kind === 'gauge') {
+    new Gauge({
+      ...options,
+      async collect() {
+        const values = await read();
+        this.reset();
+        for (const { labels = {}, value } of values) this.set(labels, value);
+      },
+    });
+    return;
+  }
+  new Counter({
+    ...options,
+    async collect() {
+      const values = await read();
+      this.reset();
+      for (const { labels = {}, value } of values) this.inc(labels, value);
+    },
+  });
+}
+
+function addRejections(registry: Registry, rejections: () => UserLimitRejections): void {
+  new Counter({
+    name: 'omp_user_limit_rejections_total',
+    help: 'Changes that a limit of their user has rejected, by limit.',
+    labelNames: ['limit'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [limit, count] of Object.entries(rejections())) this.inc({ limit }, count);
+    },
+  });
+}
+
+interface EmbedderSource {
+  readonly labels: StoreLabel;
+  /** Undefined: the store has none, or is not open yet. */
+  embedder(): Embedder | undefined;
+}
+
+function addEmbedders(registry: Registry, sources: readonly EmbedderSource[]): void {
+  const registers = [registry];
+  /** Stores that share an embedder share its values: they are those of the first. */
+  const each = (set: (labels: StoreLabel, stats: EmbedderStats) => void) => {
+    const seen = new Set<Embedder>();
+    for (const { labels, embedder } of sources) {
+      const one = embedder();
+      if (!one?.stats || seen.has(one)) continue;
+      seen.add(one);
+      set(labels, one.stats());
+    }
+  };
+  const labelNames = ['store'];
+  new Gauge({
+    name: 'omp_embedding_waiting_texts',
+    help: 'Queue length of texts to embed.',
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      each((labels, { queue_length }) => this.set(labels, queue_length));
+    },
+  });
+  new Counter({
+    name: 'omp_query_cache_hits_total',
+    help: 'Queries whose vector was cached.',
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      each((labels, { cache_hits }) => this.inc(labels, cache_hits));
+    },
+  });
+  new Counter({
+    name: 'omp_query_cache_misses_total',
+    help: 'Queries whose vector was not cached.',
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      each((labels, { cache_misses }) => this.inc(labels, cache_misses));
+    },
+  });
+}
+
+/** What embedding services were used for, of which one pays for each. */
+function addUsage(registry: Registry, sources: readonly EmbedderSource[]): void {
+  for (const [name, help, field] of USAGE) {
+    new Counter({
+      name,
+      help,
+      labelNames: ['store'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        const seen = new Set<UsageMeter>();
+        for (const { labels, embedder } of sources) {
+          const usage = embedder()?.usage;
+          if (!usage || seen.has(usage)) continue;
+          seen.add(usage);
+          this.inc(labels, usage.totals()[field]);
+        }
+      },
+    });
+  }
+}
+
+const USAGE = [
+  ['omp_embedding_texts_total', 'Texts that the embedding service has embedded.', 'texts'],
+  ['omp_embedding_tokens_total', 'Tokens that the embedding service reported.', 'tokens'],
+  [
+    'omp_embedding_texts_without_tokens_total',
+    'Texts whose tokens the embedding service did not report.',
+    'texts_without_tokens',
+  ],
+  [
+    'omp_embedding_requests_total',
+    'Requests that reached the embedding service, with retries and failures.',
+    'requests',
+  ],
+] as const;
