@@ -37,7 +37,7 @@ const TITLE = 'LanceDB';
 
 /** LanceDB: a folder, read and written in the process. Vectors are compared exactly, those of one user at a time. */
 export default defineCollection({
-  specVersion: 1,
+  specVersion: 2,
   name: 'lancedb',
   title: TITLE,
   options: Options,

@@ -121,8 +121,8 @@ class Table implements Collection {
     const mistake = dimensions
       ? undefined
       : `the table ${this.#name} is not the gateway's; name another by OMP_LIBSQL_TABLE`;
-    const [any] = await this.#rows(`SELECT 1 FROM ${this.#table} LIMIT 1`, [], call);
-    return { dimensions: Number(dimensions), empty: any === undefined, mistake, unindexed };
+    const [first] = await this.#rows(`SELECT 1 FROM ${this.#table} LIMIT 1`, [], call);
+    return { dimensions: Number(dimensions), empty: first === undefined, mistake, unindexed };
   }
 
   async prepare({ dimensions }: { readonly dimensions: number }, call: Call) {

@@ -36,7 +36,7 @@ export const Options = z.strictObject({
 
 /** Milvus, or Milvus Lite behind gRPC. Vectors are compared exactly. */
 export default defineCollection({
-  specVersion: 1,
+  specVersion: 2,
   name: 'milvus',
   title: 'Milvus',
   options: Options,
