@@ -13,17 +13,10 @@ import {
   type Traits,
   toUnit,
 } from '#provider';
-import chroma from '../../providers/collections/chroma.ts';
-import lancedb from '../../providers/collections/lancedb.ts';
-import libsql from '../../providers/collections/libsql.ts';
-import milvus from '../../providers/collections/milvus.ts';
-import qdrant from '../../providers/collections/qdrant.ts';
 import memory from '../../providers/memory/index.ts';
-import { NO_CHROMA, openChroma } from '../chroma/start.ts';
-import { milvusBackend, NO_MILVUS } from '../milvus/server.ts';
-import { qdrantBackend } from '../qdrant/server.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
+import { DATABASES, type Database } from './databases.ts';
 import { inMemory } from './in-memory.ts';
 
 /** OMP_TEST_HISTORIES: how many histories are tried on each; OMP_TEST_SEED: others, or those of a failure again. */
@@ -244,43 +237,23 @@ async function answersOf(
 }
 type History = typeof history extends fc.Arbitrary<infer Value> ? Value : never;
 
-const STORES: Readonly<Record<string, (folder: string) => Promise<Opened>>> = {
-  Qdrant: async (folder) => {
-    const { options, close } = await qdrantBackend();
-    const provider = await open(qdrant, options, folder);
-    return { ...provider, close: () => provider.close().finally(close) };
+const DOUBLES: Readonly<Record<string, Partial<Traits>>> = {
+  'a database that can everything': {},
+  'one that sorts by a number': {
+    order: 'number',
+    filters: ['prefix'],
+    ids: 'uuid',
+    max_batch: 10,
+    measure: 'product',
   },
-  'Milvus Lite': async (folder) => {
-    const { options, close } = await milvusBackend();
-    const provider = await open(milvus, options, folder);
-    return { ...provider, close: () => provider.close().finally(close) };
-  },
-  LanceDB: (folder) => open(lancedb, {}, folder),
-  Chroma: async (folder) => {
-    const server = await openChroma();
-    const provider = await open(chroma, { url: server.url }, folder);
-    return { ...provider, close: () => provider.close().finally(server.close) };
-  },
-  libSQL: (folder) => open(libsql, { url: `file:${join(folder, 'properties.db')}` }, folder),
-  ...Object.fromEntries(
-    Object.entries({
-      'a database that can everything': {},
-      'one that sorts by a number': {
-        order: 'number',
-        filters: ['prefix'],
-        ids: 'uuid',
-        max_batch: 10,
-        measure: 'product',
-      },
-      'one that can least': { order: 'none', filters: [], exact: false, max_limit: 1_000, measure: 'squared distance' },
-    } satisfies Record<string, Partial<Traits>>).map(([name, traits]) => [
-      name,
-      (folder: string) => open(inMemory(traits), { collection: randomUUID() }, folder),
-    ]),
-  ),
+  'one that can least': { order: 'none', filters: [], exact: false, max_limit: 1_000, measure: 'squared distance' },
 };
+const doubles: readonly Database[] = Object.entries(DOUBLES).map(([name, traits]) => ({
+  ...{ name, provider: inMemory(traits), absent: '' },
+  open: async () => ({ options: { collection: randomUUID() }, env: {}, close: async () => {} }),
+}));
 
-describe.each(Object.keys(STORES))('on %s', (name) => {
+describe.each([...DATABASES, ...doubles])('on $name', ({ name, provider, absent, open: openDatabase }) => {
   const closing: (() => Promise<unknown>)[] = [];
   afterAll(async () => {
     for (const close of closing.reverse()) await close();
@@ -291,13 +264,14 @@ describe.each(Object.keys(STORES))('on %s', (name) => {
   it(`[Decision 64] ${histories} drawn histories have the answers of memory: nothing missing, nothing too much`, async ({
     skip,
   }) => {
-    skip(name === 'Chroma' && NO_CHROMA !== '', NO_CHROMA);
-    skip(name === 'Milvus Lite' && NO_MILVUS !== '', NO_MILVUS);
+    skip(absent !== '', absent);
     const folder = await mkdtemp(join(tmpdir(), 'omp-properties-'));
     closing.push(() => rm(folder, { recursive: true }));
+    const { options, close } = await openDatabase();
+    closing.push(close);
     const [model, store] = await Promise.all([
       open(memory, { scopes: 'native' }, folder),
-      (STORES[name] as (typeof STORES)[string])(folder),
+      open(provider, options, folder),
     ]);
     closing.push(store.close);
     for (const each of [model, store]) await each.import({ items: others(), replace: false }, call);

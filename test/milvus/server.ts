@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -53,6 +52,3 @@ export async function milvusBackend() {
   const { url, close } = await openMilvus();
   return { options: { url }, mode: 'vector' as const, close };
 }
-
-/** A name that no other test uses. */
-export const freshCollection = (): string => `test_${randomBytes(6).toString('hex')}`;

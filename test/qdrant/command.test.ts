@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { runProgram, startGateway } from '../process/gateway.ts';
 import { freePort } from '../process/postgres-cluster.ts';
 import { freshUser } from '../support/subject.ts';
-import { freshCollection, openQdrant } from './server.ts';
+import { openQdrant } from './server.ts';
 
 /** The three settings of the usual case, on a server of this test. */
 async function settings(apiKey = 'a-key') {
@@ -34,27 +34,4 @@ it('[SPEC Service capabilities] three settings put the gateway on Qdrant, where 
   expect(wrong.stdout).toMatch(/Qdrant rejected the key of the gateway/);
   const away = await doctor({ ...env, QDRANT_URL: `http://127.0.0.1:${await freePort()}` });
   expect(away.stdout).toMatch(/Qdrant cannot be reached/);
-});
-
-it('[Decision 43] memories move to Qdrant and back with their ids and times', async () => {
-  const env = { ...(await settings()), OMP_QDRANT_COLLECTION: freshCollection() };
-  const [source, target] = [
-    await startGateway({ env: { OMP_PROVIDER: 'memory', ...VECTORS } }),
-    await startGateway({ env: { OMP_PROVIDER: 'memory', ...VECTORS } }),
-  ];
-  for (const user_id of ['ana', 'ben']) {
-    const memories = Array.from({ length: 60 }, (_, n) => ({
-      ...{ user_id, content: `note ${n}`, tags: n % 2 ? ['odd'] : [], scope: n % 3 ? 'a/b' : null, 'x-n': { n } },
-    }));
-    expect(await source.client.tell('POST', '/memories/batch', { memories })).toMatchObject({ status: 200 });
-  }
-  const move = async (...args: readonly string[]) => {
-    const { status, stdout, stderr } = await runProgram({ args, env });
-    expect(status, `${args.join(' ')}\n${stdout}${stderr}`).toBe(0);
-    return stdout;
-  };
-  await move('migrate', '--from', source.url, '--to', 'config');
-  expect(await move('verify', source.url, 'config')).toContain('No memory differs.');
-  await move('migrate', '--from', 'config', '--to', target.url);
-  expect(await move('verify', source.url, target.url)).toContain('No memory differs.');
 });
