@@ -44,8 +44,7 @@ interface Server {
   kill?(): Promise<void>;
   start?(): Promise<void>;
 }
-const atServer = async (setting: string, opened: Promise<Server>): Promise<OpenDatabase> => {
-  const { url, close, kill, start } = await opened;
+const atServer = (setting: string, { url, close, kill, start }: Server): OpenDatabase => {
   return { options: { url }, env: { [setting]: url }, close, ...(kill && start && { server: { kill, start } }) };
 };
 
@@ -61,14 +60,18 @@ export const DATABASES: readonly Database[] = [
   },
   {
     ...{ name: 'Qdrant', provider: qdrant, absent: '', unkillable: NO_QDRANT_BIN },
-    open: () => atServer('QDRANT_URL', NO_QDRANT_BIN === '' ? startRealQdrant() : openQdrant()),
+    open: async () => atServer('QDRANT_URL', NO_QDRANT_BIN === '' ? await startRealQdrant() : await openQdrant()),
   },
   {
     ...{ name: 'Chroma', provider: chroma, absent: NO_CHROMA },
-    open: () => atServer('OMP_CHROMA_URL', openChroma()),
+    open: async () => atServer('OMP_CHROMA_URL', await openChroma()),
   },
   {
     ...{ name: 'Milvus Lite', provider: milvus, absent: NO_MILVUS },
-    open: () => atServer('OMP_MILVUS_URL', openMilvus()),
+    // Without its `kill`: Milvus Lite loses what it acknowledged when it starts again under load (docs/backends/milvus.md).
+    open: async () => {
+      const { url, close } = await openMilvus();
+      return atServer('OMP_MILVUS_URL', { url, close });
+    },
   },
 ];
