@@ -123,6 +123,18 @@ describe.each(Object.keys(KINDS))('on a database that orders by: %s', (kind) => 
   });
 });
 
+it('[Decision 64] a page for which more than 10,000 memories would be read in vain is refused', async () => {
+  const module = inMemory({ order: 'none', filters: [] });
+  const store = (await module.open({ collection: randomUUID() }, context())) as Required<Provider>;
+  const items = memories('ana', 11_000);
+  for (let start = 0; start < items.length; start += 1_000)
+    await store.import({ items: items.slice(start, start + 1_000), replace: false }, call);
+  const refused = { code: 'invalid_request', message: expect.stringContaining('narrow the request by tags') };
+  await expect(store.list(listOf('ana', { tags: ['absent'] }), call)).rejects.toMatchObject(refused);
+  const query = { ...searchFor('ana', 'note'), vector: vector(1, 0, 0, 0), tags: ['absent'] };
+  await expect(store.search(query, call)).rejects.toMatchObject(refused);
+});
+
 it('[Decision 64] users are listed whose memories, more than one read returns, changed in one moment; finding the next one counts nobody', async () => {
   const asked: Asked[] = [];
   const traits = { order: 'number', max_limit: 1_000 } as const;
