@@ -7,6 +7,9 @@ import { insertChangeEntry } from './audit-log.ts';
 import { createKeyErasure } from './idempotency.ts';
 import type { Names } from './names.ts';
 
+/** What the entry of an erase reads of the part before it. */
+const ENTRY = ['bucket', 'user_id', 'id', 'scope', 'left_scopes'] as const;
+
 /** Memories or entries that one statement changes, to keep the locks short. */
 const BATCH = 10_000;
 
@@ -43,11 +46,7 @@ export function createErasure(
         const entries = (lists: Part<'left_scopes'>) => {
           const changed = part(
             'changed',
-            'bucket',
-            'user_id',
-            'id',
-            'scope',
-            'left_scopes',
+            ...ENTRY,
           )`select ${where.bind(names.placement.storedBucket(user_id))}::int2 as bucket, ${user}::text as user_id, null::text as id, null::text as scope, ${lists.left_scopes}
             from (select count(*) from ${deleted}) as d left join ${lists} on true where count > 0 or ${removed.memories === 0}`;
           const written = { action: 'erase', left: changed.left_scopes } as const;
@@ -152,11 +151,7 @@ async function writeErase(
   const { bind, values } = conditions();
   const changed = part(
     'changed',
-    'bucket',
-    'user_id',
-    'id',
-    'scope',
-    'left_scopes',
+    ...ENTRY,
   )`select ${bind(names.placement.storedBucket(user_id))}::int2 as bucket, ${bind(user_id)}::text as user_id, null::text as id,
     null::text as scope, ${bind(toTextArray(left))}::text[] as left_scopes`;
   const entry = insertChangeEntry(names, bind, { changed, action: 'erase', left: changed.left_scopes }, call);
