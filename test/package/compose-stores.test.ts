@@ -4,7 +4,6 @@ import { join, parse as parsePath } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
-import { SETTINGS } from '../../src/config/schema-reader.ts';
 
 interface File {
   readonly services: Readonly<Record<string, { readonly environment?: Readonly<Record<string, string | null>> }>>;
@@ -74,18 +73,6 @@ test.each(TRIED)(
     expect(readFileSync(page, 'utf8')).toContain(`docker compose -f deploy/compose/${file} up --detach`);
     expect(text).toContain(`docker compose -f deploy/compose/${file} up --detach`);
     expect(text).toContain(page);
-  },
-);
-
-test.each(['docker-compose.yml', ...readdirSync('deploy/compose').map((file) => `deploy/compose/${file}`)])(
-  'what %s takes from the environment is a setting of the gateway, or explained by its comments',
-  (file) => {
-    const lines = readFileSync(file, 'utf8').split('\n');
-    const [comments, rest] = [true, false].map((wanted) => lines.filter((line) => /^\s*#/.test(line) === wanted));
-    const explained = (comments ?? []).join('\n').match(/\b[A-Z][A-Z_]+\b/g) ?? [];
-    const known = new Set([...SETTINGS.map(({ env }) => env), ...explained]);
-    const named = [...(rest ?? []).join('\n').matchAll(/(?<!\$)\$\{(\w+)/g)].map(([, variable = '']) => variable);
-    expect(named.filter((variable) => !known.has(variable))).toEqual([]);
   },
 );
 
