@@ -1,10 +1,10 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { backgroundCall, type Delivery } from '#contract';
 import { providerOptions } from '../config/config-options.ts';
-import { createCourier } from '../features/webhooks/delivery.ts';
+import { createDeliveryTools } from '../features/webhooks/delivery.ts';
 import type { Webhook, Webhooks } from '../features/webhooks/interface.ts';
 import { createWebhook } from '../features/webhooks/verbs.ts';
-import { courierOptions, createWebhooks } from '../features/webhooks/webhooks.ts';
+import { createWebhooks, deliveryOptions } from '../features/webhooks/webhooks.ts';
 import { providerModule } from '../registry.ts';
 import { parse } from '../verbs/fields.ts';
 import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
@@ -94,13 +94,13 @@ const NO_SECRET =
 
 async function withWebhooks(asked: Asked, terminal: Terminal): Promise<void> {
   const config = configOf(asked.flags, terminal);
-  const options = courierOptions(config);
+  const options = deliveryOptions(config);
   if (!options) throw new Error(NO_SECRET);
   const { provider, data_dir } = config;
   const { openWebhooks } = await providerModule(provider);
   const store = await openWebhooks?.(providerOptions(config), { data_dir, log: terminalLog(terminal) });
   if (!store) throw new Error(elsewhere(provider));
-  const webhooks = createWebhooks({ ...store, ...createCourier(options) });
+  const webhooks = createWebhooks({ ...store, ...createDeliveryTools(options) });
   await run(asked, webhooks, terminal).finally(store.close);
 }
 
