@@ -8,8 +8,8 @@ import {
   type StoredWebhook,
   type WebhookPatch,
 } from '#contract';
-import { type GatewayDeliveries, type GatewayDeliveryOptions, startDeliveries } from './gateway-deliveries.ts';
 import { createDeliveryTools, type DeliveryOptions, type DeliveryTools, deliver } from './delivery.ts';
+import { type GatewayDeliveries, type GatewayDeliveryOptions, startDeliveries } from './gateway-deliveries.ts';
 import type { DeliveryStats, Webhook, Webhooks } from './interface.ts';
 import { newSecret } from './secrets.ts';
 
