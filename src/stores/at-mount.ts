@@ -11,7 +11,7 @@ import { NOTHING, SAME, STORE_METHODS, translate } from '../core/translate.ts';
 export const NOT_AT_MOUNT = Object.fromEntries([...OF_THE_ROOT, 'mounts'].map((member) => [member, undefined]));
 
 /** Where a store is mounted. */
-export interface Place {
+export interface MountPoint {
   /** The name of the store in the configuration. */
   readonly name: string;
   /** The scope of the store's records without a scope; all its other scopes lie below. */
@@ -47,7 +47,7 @@ function prefixBelow(prefix: string, mount: string): string | undefined | typeof
 }
 
 /** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
-export function atMount(inner: Store, { name, mount }: Place): Store {
+export function atMount(inner: Store, { name, mount }: MountPoint): Store {
   const prefix = idPrefix(name);
   const below = ownWithin(inner, mount);
   const ownId = (id: string): string => id.slice(prefix.length);
