@@ -1,6 +1,14 @@
-import { type Memory, type MemoryPatch, type NewMemory, OF_THE_ROOT, providerError, type Within } from '#contract';
+import {
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OF_THE_ROOT,
+  type OfTheRoot,
+  providerError,
+  type Within,
+} from '#contract';
 import { visibleMatcher, withinBelow } from '#toolbox';
-import type { Store } from '../core/store.ts';
+import type { Store, StoreMembers } from '../core/store.ts';
 import { NOTHING, SAME, STORE_METHODS, translate } from '../core/translate.ts';
 
 /*
@@ -8,7 +16,13 @@ import { NOTHING, SAME, STORE_METHODS, translate } from '../core/translate.ts';
  */
 
 /** What a mounted store lacks. */
-export const NOT_AT_MOUNT = Object.fromEntries([...OF_THE_ROOT, 'mounts'].map((member) => [member, undefined]));
+export const NOT_AT_MOUNT = Object.fromEntries([...OF_THE_ROOT, 'mounts'].map((member) => [member, undefined])) as {
+  readonly [Member in OfTheRoot | 'mounts']: undefined;
+};
+
+/** What only the root store has. Its log has the entries of every store, and its usage is that of the embedders of all. */
+export const ofTheRoot = (root: Store) =>
+  Object.fromEntries(OF_THE_ROOT.map((member) => [member, root[member]])) as Pick<StoreMembers, OfTheRoot>;
 
 /** Where a store is mounted. */
 export interface MountPoint {

@@ -48,6 +48,8 @@ const READ_BY_OTHERS: Readonly<Record<string, RegExp>> = {
   'omp-gateway import of sessions': /^GEMINI_CLI_HOME$/,
   'omp-gateway mcp and hooks': /^(OMP_(URL|KEY|USER_ID)|CLAUDE_CONFIG_DIR|(CODEX|QWEN|COPILOT)_HOME|XDG_STATE_HOME)$/,
   'Claude Code': /^ENABLE_TOOL_SEARCH$/,
+  'nothing: errors of a libSQL server':
+    /^(RESPONSE_TOO_LARGE|TRANSACTION_TIMEOUT|SERVER_ERROR|ARGS_INVALID|SQLITE_TOOBIG)$/,
   'nothing: Kubernetes derives it from a Service': /^OMP_GATEWAY_PORT$/,
   'nothing: a constant of the source': /^(ANALYSER_VERSION|ERASED_USE|IDEMPOTENCY_TTL_MS)$/,
 };
