@@ -98,7 +98,8 @@ const TYPES: Readonly<Record<Field['type'], string>> = { text: 'TEXT', number: '
 const typed = (fields: readonly Field[] = []) => fields.map(({ name, type }) => `"${name}" ${TYPES[type]} NOT NULL`);
 const COLUMNS = [...FIELDS.map(({ name }) => name), 'vector'].map(quoted);
 const MARKS = COLUMNS.map(() => '?').join(', ');
-const IN_IDS = '"id" IN (SELECT value FROM json_each(?))';
+/** At most `max_batch` of them. */
+const within = (ids: readonly string[]): string => `"id" IN (${ids.map(() => '?').join(', ')})`;
 
 class Table implements Collection {
   readonly traits = TRAITS;
@@ -157,25 +158,20 @@ class Table implements Collection {
   }
 
   async remove(ids: readonly string[], call: Call) {
-    await this.#write([{ sql: `DELETE FROM ${this.#table} WHERE ${IN_IDS}`, args: [JSON.stringify(ids)] }], call);
+    await this.#write([{ sql: `DELETE FROM ${this.#table} WHERE ${within(ids)}`, args: [...ids] }], call);
   }
 
   async fetch(ids: readonly string[], select: Selection, call: Call) {
-    const sql = `SELECT ${selected(select)} FROM ${this.#table} WHERE ${IN_IDS}`;
-    return (await this.#rows(sql, [JSON.stringify(ids)], call)).map(pointOf);
+    const sql = `SELECT ${selected(select)} FROM ${this.#table} WHERE ${within(ids)}`;
+    return (await this.#rows(sql, ids, call)).map(pointOf);
   }
 
-  /** The distances are computed of small columns; then the nearest are read. */
+  /** SQLite reads the other columns, and the pages of long texts, only of what is among the nearest so far. */
   async query({ vector, filter, limit, select }: QueryRequest, call: Call): Promise<Match[]> {
     const { sql: where, args } = condition(filter);
-    const measured = `SELECT rowid AS row, vector_distance_cos("vector", ?) AS measure FROM ${this.#table} WHERE ${where}`;
-    const nearest = `SELECT * FROM (${measured}) ORDER BY measure LIMIT ?`;
-    const joined = `FROM (${nearest}) JOIN ${this.#table} AS stored ON stored.rowid = row ORDER BY measure`;
-    const rows = await this.#rows(
-      `SELECT measure, ${selected(select)} ${joined}`,
-      [bytesOf(vector), ...args, limit],
-      call,
-    );
+    const measured = `vector_distance_cos("vector", ?) AS measure, ${selected(select)}`;
+    const sql = `SELECT ${measured} FROM ${this.#table} WHERE ${where} ORDER BY measure LIMIT ?`;
+    const rows = await this.#rows(sql, [bytesOf(vector), ...args, limit], call);
     return rows.map((row) => ({ ...pointOf(row), measure: Number(row.measure) }));
   }
 
@@ -221,11 +217,15 @@ function selected({ fields, vector }: Selection): string {
 }
 
 function pointOf(row: Row): FoundPoint {
-  const fields = FIELDS.flatMap(({ name, type }) => (name in row ? [[name, read(row[name], type)]] : []));
-  const { vector } = row;
+  const fields: Record<string, FieldValue> = {};
+  for (const { name, type } of FIELDS) {
+    const value = row[name];
+    if (value !== undefined) fields[name] = read(value, type);
+  }
+  const { id, vector } = row;
   return {
-    id: String(row.id),
-    fields: Object.fromEntries(fields),
+    id: String(id),
+    fields,
     ...(vector instanceof ArrayBuffer && { vector: new Float32Array(vector) }),
   };
 }

@@ -15,7 +15,7 @@ import { roundScore, toUnit } from '#ranking';
 import { newestFirst, recordBytes, upToBytes, visibleMatcher, writtenMatcher } from '#toolbox';
 import type { Collection, Filter, FoundPoint, Match, Measure } from './collection.ts';
 import { both, type Condition, conditionOf, equals } from './filters.ts';
-import { conversationField, LIGHT, pointId, toMemory, WHOLE } from './points.ts';
+import { conversationField, EVERYTHING, LIGHT, pointId, toMemory, WHOLE } from './points.ts';
 import { fetchAll, findAll, MAX_SORTED, numberOf, type Place, readInOrder, walk } from './walk.ts';
 
 /** A collection with memories, as the verbs see it. */
@@ -84,7 +84,8 @@ async function listPage(shelf: Shelf, page: Page, call: Call, without?: Readonly
   const { condition, after, limit, max_bytes } = page;
   if (!condition) return [];
   const { filter, rest } = condition;
-  const wanted = { by: 'created', descending: true, filter, after: after && positionOf(after), select: WHOLE } as const;
+  const select = rest ? EVERYTHING : WHOLE;
+  const wanted = { by: 'created', descending: true, filter, after: after && positionOf(after), select } as const;
   const memories: Memory[] = [];
   let bytes = 0;
   let read = 0;
@@ -173,7 +174,7 @@ async function rank(
   const { collection } = shelf;
   const { measure, exact } = collection.traits;
   const { filter, rest } = condition;
-  const select = count <= CHUNK ? WHOLE : LIGHT;
+  const select = count > CHUNK ? LIGHT : rest ? EVERYTHING : WHOLE;
   let matches: readonly { point: FoundPoint; cosine: number }[] = (
     await collection.query({ vector, filter, limit: count, select }, call)
   ).map((point: Match) => ({ point, cosine: COSINES[measure](point.measure) }));
@@ -246,7 +247,7 @@ async function neighbours(
     await fetchAll(
       collection,
       ids.map((id) => pointId(id, collection.traits.ids)),
-      WHOLE,
+      EVERYTHING,
       call,
     )
   )

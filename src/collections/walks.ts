@@ -11,7 +11,7 @@ import {
 import { recordBytes } from '#toolbox';
 import type { Filter, FoundPoint } from './collection.ts';
 import { between, both, type Condition, conditionOf, decides, equals } from './filters.ts';
-import { LIGHT, PLACES, placeOf, pointId, toMemory, toVector, WHOLE, WITH_VECTOR } from './points.ts';
+import { LIGHT, PLACES, placeOf, pointId, toMemory, toVector, WHOLE } from './points.ts';
 import type { Shelf } from './reading.ts';
 import { fetchAll, findAll, lowestPlace, MAX_SORTED, numberOf, walk } from './walk.ts';
 
@@ -145,7 +145,7 @@ async function counted(
 export async function exportPart(shelf: Shelf, query: ExportQuery, call: Call): Promise<ExportPart> {
   const { ids, user_id, since, vectors, limit, max_bytes } = query;
   const { collection, model } = shelf;
-  const select = vectors ? WITH_VECTOR : WHOLE;
+  const select = { fields: [...(WHOLE.fields ?? []), 'place'], vector: vectors };
   const { place, last } = readCursor(query.after ?? '0');
   const items: ExportedMemory[] = [];
   let bytes = 0;
