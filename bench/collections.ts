@@ -192,11 +192,12 @@ async function rowsOf(
     name: 'users 100',
     provider: pages(
       async (at) =>
-        (
-          await provider.users({ ...{ users: null, within: null, limit: 100 }, ...(at && { after: at }) }, call)
-        ).next,
+        (await provider.users({ ...{ users: null, within: null, limit: 100 }, ...(at && { after: at }) }, call)).next,
     ),
-    http: pages(async (at) => (await ask(`/users?${new URLSearchParams({ limit: '100', ...(at && { cursor: at }) })}`)).next_cursor),
+    http: pages(
+      async (at) =>
+        (await ask(`/users?${new URLSearchParams({ limit: '100', ...(at && { cursor: at }) })}`)).next_cursor,
+    ),
   };
   const rows: Row[] = [
     {

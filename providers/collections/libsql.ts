@@ -79,14 +79,14 @@ const TRAITS: Traits = {
   max_limit: 100_000,
 };
 
-/** What the kit asks by: lists, last writes, conversations, exports of a user and of all, users. */
+/** What the kit asks by: lists, last writes, conversations, exports of a user and of all, users, whose summaries read no rows. */
 const INDEXES = {
   list: '"user_id", "created", "memory_id"',
   changed: '"user_id", "updated"',
   conversation: '"user_id", "conversation", "created", "memory_id"',
   user_export: '"user_id", "place", "memory_id"',
   export: '"place", "memory_id"',
-  users: '"user_place"',
+  users: '"user_place", "memory_id", "user_id", "scope", "updated"',
 } as const;
 
 /** Reading through a map of the file, a search takes a third of the time. */

@@ -68,6 +68,8 @@ const dot = (a: Float32Array, b: Float32Array): number => a.reduce((sum, part, i
 export interface Asked {
   readonly method: string;
   readonly points: number;
+  /** What was asked for of each; undefined: all fields. */
+  readonly fields?: readonly string[] | undefined;
 }
 
 /**
@@ -83,8 +85,12 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
   const require = (holds: boolean, what: string) => {
     if (!holds) throw new Error(`the kit asked for ${what}`);
   };
-  const seen = <Found extends FoundPoint>(method: string, found: readonly Found[]): readonly Found[] => {
-    asked?.push({ method, points: found.length });
+  const seen = <Found extends FoundPoint>(
+    method: string,
+    { fields }: Selection,
+    found: readonly Found[],
+  ): readonly Found[] => {
+    asked?.push({ method, points: found.length, fields });
     return found;
   };
   const select = <Found extends Point>(
@@ -131,6 +137,7 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
       batched(ids);
       return seen(
         'fetch',
+        selection,
         ids
           .flatMap((id) => stored().points.get(id) ?? [])
           .map((point) => select(point, selection))
@@ -148,6 +155,7 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
       const nearest = measured.sort((a, b) => sign * (a.measure - b.measure)).slice(0, limit);
       return seen(
         'query',
+        selection,
         nearest.map((match) => select(match, selection) as typeof match),
       );
     },
@@ -166,11 +174,13 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
         beyond.sort((a, b) => compare(a, Number(b.fields[order.by]), String(b.fields.memory_id)));
         return seen(
           'scan',
+          selection,
           beyond.slice(0, limit).map((point) => select(point, selection)),
         );
       }
       return seen(
         'scan',
+        selection,
         found.slice(0, limit).map((point) => select(point, selection)),
       );
     },
