@@ -31,7 +31,7 @@ interface Measured {
   readonly rows: readonly (readonly string[])[];
 }
 
-export interface CollectionOptions {
+interface CollectionOptions {
   readonly names: readonly string[];
   readonly memories: number;
   readonly users: number;

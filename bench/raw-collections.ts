@@ -2,7 +2,7 @@ import type { Position } from '#contract';
 import { pointId } from '../src/collections/points.ts';
 
 /** What an application without the gateway would do with the client of a database, on the points that the gateway wrote. */
-export interface RawClient {
+interface RawClient {
   get(id: string): Promise<unknown>;
   search(user: string, vector: Float32Array, limit: number): Promise<unknown>;
   /** Newest first, after a position. Left out: the database sorts nothing. */
