@@ -15,7 +15,7 @@ import { roundScore, toUnit } from '#ranking';
 import { newestFirst, recordBytes, upToBytes, visibleMatcher, writtenMatcher } from '#toolbox';
 import type { Collection, Filter, FoundPoint, Match, Measure } from './collection.ts';
 import { both, type Condition, conditionOf, equals } from './filters.ts';
-import { conversationField, LIGHT, pointId, toMemory, WHOLE } from './points.ts';
+import { conversationField, EVERYTHING, LIGHT, pointId, toMemory, WHOLE } from './points.ts';
 import { fetchAll, findAll, MAX_SORTED, numberOf, type Place, readInOrder, walk } from './walk.ts';
 
 /** A collection with memories, as the verbs see it. */
@@ -84,7 +84,8 @@ async function listPage(shelf: Shelf, page: Page, call: Call, without?: Readonly
   const { condition, after, limit, max_bytes } = page;
   if (!condition) return [];
   const { filter, rest } = condition;
-  const wanted = { by: 'created', descending: true, filter, after: after && positionOf(after), select: WHOLE } as const;
+  const select = rest ? EVERYTHING : WHOLE;
+  const wanted = { by: 'created', descending: true, filter, after: after && positionOf(after), select } as const;
   const memories: Memory[] = [];
   let bytes = 0;
   let read = 0;
@@ -125,32 +126,38 @@ async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<Sea
   if (!condition) return [];
   const vector = toUnit(query.vector);
   const most = maxResults(collection);
-  let hits: SearchHit[] = [];
+  let found: Hits = { hits: [], bytes: 0 };
   if (vector.some((component) => component !== 0)) {
     for (let count = Math.min(limit + 1, most); ; count = Math.min(count * GROWTH, most)) {
       const { ranked, floor } = await rank(shelf, { vector, condition, count }, call);
       // What was not found has at most the score of the floor: only higher ones are in their final place.
       const final = ranked.filter(({ score }) => score > floor);
-      hits = await readHits(shelf, final, query, call);
-      if (isFull(hits, query) || floor === ALL) return hits;
+      found = await readHits(shelf, final, query, call);
+      if (isFull(found, query) || floor === ALL) return found.hits;
       if (floor === 0) break;
       if (count === most) {
         if (condition.rest) throw invalidRequest(TOO_MANY);
         // A larger query is impossible. Equal scores at the end are as good as those that were not found.
-        return readHits(shelf, ranked, query, call);
+        return (await readHits(shelf, ranked, query, call)).hits;
       }
     }
   }
   // All others have score 0.
+  const { hits, bytes } = found;
   const without = new Set(hits.map(({ memory }) => memory.id));
-  const bytes = hits.reduce((sum, { memory }) => sum + recordBytes(memory), 0);
   const page = { condition, limit: limit - hits.length, max_bytes: max_bytes - bytes };
   const others = await listPage(shelf, page, call, without);
   return upToBytes([...hits, ...others.map((memory) => ({ memory, score: 0 }))], max_bytes, ({ memory }) => memory);
 }
 
-const isFull = (hits: readonly SearchHit[], { limit, max_bytes }: SearchQuery): boolean =>
-  hits.length === limit || hits.reduce((sum, { memory }) => sum + recordBytes(memory), 0) > max_bytes;
+interface Hits {
+  readonly hits: SearchHit[];
+  /** Of their memories. */
+  readonly bytes: number;
+}
+
+const isFull = ({ hits, bytes }: Hits, { limit, max_bytes }: SearchQuery): boolean =>
+  hits.length === limit || bytes > max_bytes;
 
 /** The floor of a ranking that found everything. */
 const ALL = -1;
@@ -173,7 +180,7 @@ async function rank(
   const { collection } = shelf;
   const { measure, exact } = collection.traits;
   const { filter, rest } = condition;
-  const select = count <= CHUNK ? WHOLE : LIGHT;
+  const select = count > CHUNK ? LIGHT : rest ? EVERYTHING : WHOLE;
   let matches: readonly { point: FoundPoint; cosine: number }[] = (
     await collection.query({ vector, filter, limit: count, select }, call)
   ).map((point: Match) => ({ point, cosine: COSINES[measure](point.measure) }));
@@ -216,21 +223,24 @@ async function readHits(
   ranked: readonly Ranked[],
   query: SearchQuery,
   call: Call,
-): Promise<SearchHit[]> {
+): Promise<Hits> {
   const scores = new Map(ranked.map(({ point, score }) => [point.id, score]));
   const points = ranked.map(({ point }) => point);
   const isWhole = points.every(({ fields }) => fields.content !== undefined && fields.rest !== undefined);
   const hits: SearchHit[] = [];
+  let bytes = 0;
   const parts = isWhole
     ? [points]
     : readInOrder(collection, points, { chunk: Math.min(query.limit, CHUNK), select: WHOLE }, call);
   for await (const part of parts) {
     for (const point of part) {
-      hits.push({ memory: toMemory(point, model), score: scores.get(point.id) ?? 0 });
-      if (isFull(hits, query)) return hits;
+      const memory = toMemory(point, model);
+      hits.push({ memory, score: scores.get(point.id) ?? 0 });
+      bytes += recordBytes(memory);
+      if (isFull({ hits, bytes }, query)) return { hits, bytes };
     }
   }
-  return hits;
+  return { hits, bytes };
 }
 
 /** One read for each side of each memory: none grows with the conversation. */
@@ -246,7 +256,7 @@ async function neighbours(
     await fetchAll(
       collection,
       ids.map((id) => pointId(id, collection.traits.ids)),
-      WHOLE,
+      EVERYTHING,
       call,
     )
   )

@@ -26,7 +26,7 @@ import {
 } from '#toolbox';
 import type { Point, Traits } from './collection.ts';
 import { equals } from './filters.ts';
-import { LIGHT, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
+import { KEYS, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
 import { find, memoryOf, type Shelf } from './reading.ts';
 import { fetchAll } from './walk.ts';
 
@@ -155,7 +155,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
       const request = {
         filter: equals('user_id', user_id),
         limit: Math.min(ERASED_AT_ONCE, traits.max_batch),
-        select: LIGHT,
+        select: KEYS,
       };
       const points = await collection.scan(request, call);
       if (points.length === 0) return { memories, vectors: memories };
@@ -165,7 +165,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
         async () => {
           const now = await collection.fetch(
             points.map(({ id }) => id),
-            LIGHT,
+            KEYS,
             call,
           );
           const ids = now.filter(({ fields }) => fields.user_id === user_id).map(({ id }) => id);
@@ -181,7 +181,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
       items.map(({ memory }) => memory.id),
       async () => {
         const ids = items.map(({ memory }) => pointId(memory.id, traits.ids));
-        const found = await fetchAll(collection, ids, LIGHT, call);
+        const found = await fetchAll(collection, ids, KEYS, call);
         const owners = new Map(found.map(({ fields }) => [String(fields.memory_id), String(fields.user_id)]));
         const points = new Map<string, Point>();
         const stored = items.map(({ memory, vector }) => {

@@ -73,7 +73,7 @@ describe('Postgres', () => {
 
 /** Time limits that a busy machine reaches, what to use instead, and where one is allowed. */
 const LIMITS: readonly { what: RegExp; instead: string; allowed?: string }[] = [
-  { what: /\bvi\.wait(For|Until)\(/, instead: '`eventually`', allowed: 'test/support/eventually.ts' },
+  { what: /\bvi\.wait(For|Until)\(/, instead: '`eventually`' },
   {
     what: /^\s*\}, [\d_]{3,}\);$|\b(it|test|describe)\b.*\{ timeout:|^\s*timeout: [\dA-Z_]+,$/m,
     instead: 'testTimeout of the config',
