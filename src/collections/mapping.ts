@@ -56,7 +56,7 @@ export const mappedFields = ({ nested: _, ...fields }: Mapping): string[] =>
 const stepsOf = (name: string, nested: boolean): string[] => (nested ? name.split('.') : [name]);
 
 /** What a point holds under a name. */
-export const valueAt = (fields: unknown, name: string, nested: boolean): unknown =>
+const valueAt = (fields: unknown, name: string, nested: boolean): unknown =>
   stepsOf(name, nested).reduce<unknown>(
     (value, key) =>
       typeof value === 'object' && value !== null && Object.hasOwn(value, key)
