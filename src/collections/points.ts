@@ -57,7 +57,7 @@ const writtenField = ({ extensions }: Memory): string[] => {
   ];
 };
 
-const isBlank = (vector: Float32Array): boolean => vector.every((component) => component === 0);
+export const isBlank = (vector: Float32Array): boolean => vector.every((component) => component === 0);
 
 /** Stands for a vector of zeros, which databases refuse, or leave out of searches. */
 const placeholder = (dimensions: number): Float32Array => {

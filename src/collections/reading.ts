@@ -26,6 +26,8 @@ export interface Shelf {
   readonly dimensions: number;
   /** Whether the database knows scopes. */
   readonly scoped: boolean;
+  /** The memory as a mapped collection keeps it. Throws `unsupported_capability` for what it cannot store. */
+  readonly kept?: (memory: Memory) => Memory;
 }
 
 /** Records that one request reads: a page of 100 and one more. However large they are, they fit into memory. */
@@ -112,6 +114,7 @@ const COSINES: Readonly<Record<Measure, (measure: number) => number>> = {
   cosine: (cosine) => cosine,
   'cosine distance': (distance) => 1 - distance,
   product: (product) => product,
+  'product distance': (distance) => 1 - distance,
   distance: (distance) => 1 - distance ** 2 / 2,
   'squared distance': (distance) => 1 - distance / 2,
 };

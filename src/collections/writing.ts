@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import {
   type BatchOutcome,
   type Call,
   type EraseRequest,
   type Holdings,
   type ImportRequest,
+  invalidRequest,
   type Memory,
   type MemoryPatch,
   type NewMemory,
@@ -19,6 +21,7 @@ import {
   createKeyedMutex,
   effectivePatch,
   mergeExtensions,
+  newIdentity,
   newRecord,
   recordTooLarge,
   requireFits,
@@ -26,7 +29,7 @@ import {
 } from '#toolbox';
 import type { Point, Traits } from './collection.ts';
 import { equals } from './filters.ts';
-import { KEYS, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
+import { isBlank, KEYS, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
 import { find, memoryOf, type Shelf } from './reading.ts';
 import { fetchAll } from './walk.ts';
 
@@ -78,7 +81,7 @@ function chunksOf(points: readonly Point[], { max_batch, max_batch_bytes }: Trai
 }
 
 export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max_record_bytes: number }) {
-  const { collection, model, dimensions } = shelf;
+  const { collection, model, dimensions, kept = (memory) => memory } = shelf;
   const { traits } = collection;
   // Without conditional writes, the last change wins between several gateways.
   const mutex = createKeyedMutex();
@@ -86,11 +89,17 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
   const lock = <Result>(ids: readonly string[], work: () => Promise<Result>): Promise<Result> =>
     [...new Set(ids)].sort().reduceRight((inner, id) => () => mutex(id, inner), work)();
 
+  /** Another application would take any other vector for the meaning of the text. */
+  const requireMeaning = (vector: Vector) => {
+    if (shelf.kept && vector && isBlank(vector))
+      throw invalidRequest('content: the embedding of this text is zero, so the collection cannot store it');
+  };
   const storable = (memory: Memory, vector: Vector) => storablePoint(memory, vector, traits);
   const chunked = (points: readonly Point[]) => chunksOf(points, traits);
 
   const create = ({ input, vector }: NewVector) => {
-    const memory = newRecord(input, model);
+    const memory = kept(newRecord(input, model, shelf.kept && { ...newIdentity(), id: randomUUID() }));
+    requireMeaning(vector);
     return { memory, point: storable(memory, vector) };
   };
 
@@ -133,7 +142,8 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
       const patch = effectivePatch(before, wanted);
       if (!patch) return before;
       requireFits(before, patch, max_record_bytes);
-      const after = patched(before, patch);
+      const after = kept(patched(before, patch));
+      requireMeaning(embedded);
       const point = storable(after, patch.content === undefined ? stored : embedded);
       if (!collection.replace) await collection.upsert([point], call);
       else if (!(await collection.replace(point, Date.parse(before.updated_at), call))) return undefined;
@@ -197,7 +207,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
     );
 
   return {
-    check: (fields, vector) => void storable({ ...NOTHING, ...fields }, vector ?? new Float32Array(dimensions)),
+    check: (fields, vector) => void storable(kept({ ...NOTHING, ...fields }), vector ?? new Float32Array(dimensions)),
     async add(item, call) {
       const { memory, point } = create(item);
       await collection.upsert([point], call);

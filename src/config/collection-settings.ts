@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Options as ChromaOptions } from '../../providers/collections/chroma.ts';
 import { Options as LancedbOptions } from '../../providers/collections/lancedb.ts';
 import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts';
+import type { mappingOptions } from '../../providers/collections/mapped/presets.ts';
 import { Options as MilvusOptions } from '../../providers/collections/milvus.ts';
 import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
 import { settingFacts } from './facts.ts';
@@ -9,6 +10,48 @@ import { settingFacts } from './facts.ts';
 /*
  * Settings of the vector databases whose adapters are in `providers/collections`, each under its name. The adapters' schemas decide what is allowed.
  */
+
+const FIELDS = {
+  text: ['the text', 'page_content'],
+  user: ['the id of the user', 'metadata.user_id'],
+  scope: ['the scope', 'metadata.scope', 'scopes are not supported'],
+  created: ['the time of creation', 'metadata.created_at'],
+  updated: ['the time of the last change', 'metadata.updated_at'],
+  tags: ['tags, a list of strings', 'metadata.tags', 'tags are not supported'],
+} as const;
+
+type MappedShape = ReturnType<typeof mappingOptions<string>>;
+
+/** The settings of collections that another application fills: the same for each database. */
+function mappingSettings<Shape extends { [Name in keyof MappedShape]: z.ZodType }>(provider: string, shape: Shape) {
+  const mapped = { only: [`${provider}.preset`] } as const;
+  const env = (name: string) => `OMP_${provider}_${name}`.toUpperCase();
+  for (const [name, [what, example, unset = 'that of the preset']] of Object.entries(FIELDS)) {
+    shape[`${name as keyof typeof FIELDS}_field`].register(settingFacts, {
+      env: env(`${name}_field`),
+      description: `Field that holds ${what}; unset: ${unset}`,
+      allowed: 'the name of a field of the points',
+      ...{ example, ...mapped },
+    });
+  }
+  shape.preset.register(settingFacts, {
+    env: env('preset'),
+    description:
+      'Library that fills the mapped collection: selects its fields; custom: the other settings name them; unset: the gateway fills the collection',
+    example: 'langchain',
+    only: ['provider', provider],
+  });
+  shape.writable.register(settingFacts, {
+    env: env('writable'),
+    description: 'Whether the gateway may add, change and delete points',
+    ...mapped,
+  });
+  const { preset, text_field, user_field, scope_field, created_field, updated_field, tags_field, writable } = shape;
+  return { preset, text_field, user_field, scope_field, created_field, updated_field, tags_field, writable } as Pick<
+    Shape,
+    keyof MappedShape
+  >;
+}
 
 const LANCEDB = { only: ['provider', 'lancedb'] } as const;
 
@@ -113,6 +156,7 @@ const qdrant = z.strictObject({
       "Whether a search compares all of a user's vectors; false: Qdrant may use its index, which is approximate",
     ...QDRANT,
   }),
+  ...mappingSettings('qdrant', qdrantShape),
 });
 
 const CHROMA = { only: ['provider', 'chroma'] } as const;
@@ -152,6 +196,7 @@ const chroma = z.strictObject({
     allowed: '3 to 512 letters, digits, dots, - and _, of which the first and last are letters or digits',
     ...CHROMA,
   }),
+  ...mappingSettings('chroma', chromaShape),
 });
 
 /** By name of the provider. */

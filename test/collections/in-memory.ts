@@ -59,6 +59,7 @@ const measures: Readonly<Record<Traits['measure'], (a: Float32Array, b: Float32A
   cosine: (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)),
   'cosine distance': (a, b) => 1 - dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)),
   product: (a, b) => dot(a, b),
+  'product distance': (a, b) => 1 - dot(a, b),
   distance: (a, b) => Math.sqrt(Math.max(0, dot(a, a) + dot(b, b) - 2 * dot(a, b))),
   'squared distance': (a, b) => dot(a, a) + dot(b, b) - 2 * dot(a, b),
 };

@@ -68,6 +68,7 @@ describe('the example file', () => {
     PINECONE_API_KEY: 'p',
     OMP_LIBSQL_AUTH_TOKEN: 'p',
     CHROMA_TOKEN: 'p',
+    QDRANT_API_KEY: 'p',
     OMP_MILVUS_TOKEN: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
@@ -90,7 +91,10 @@ describe('the example file', () => {
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
     { provider: 'lancedb', ...vectors },
     { provider: 'libsql', ...vectors },
-    { provider: 'chroma', ...vectors },
+    { provider: 'qdrant', ...vectors, 'qdrant.preset': OFF },
+    { provider: 'qdrant', ...vectors, 'qdrant.preset': 'custom' },
+    { provider: 'chroma', ...vectors, 'chroma.preset': OFF },
+    { provider: 'chroma', ...vectors, 'chroma.preset': 'custom' },
     { provider: 'milvus', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
