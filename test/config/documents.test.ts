@@ -69,6 +69,7 @@ describe('the example file', () => {
     OMP_LIBSQL_AUTH_TOKEN: 'p',
     CHROMA_TOKEN: 'p',
     OMP_MILVUS_TOKEN: 'p',
+    OMP_WEAVIATE_API_KEY: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
@@ -92,6 +93,7 @@ describe('the example file', () => {
     { provider: 'libsql', ...vectors },
     { provider: 'chroma', ...vectors },
     { provider: 'milvus', ...vectors },
+    { provider: 'weaviate', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];
