@@ -21,7 +21,7 @@ export type {
   Selection,
   Traits,
 } from '#collections';
-export { defineCollection, FIELDS, failureOfConnection, failureOfStatus, loadPackage } from '#collections';
+export { defineCollection, FIELDS, failureOfConnection, failureOfStatus, loadPackage, stoppable } from '#collections';
 export type {
   AddRequest,
   AuditAction,

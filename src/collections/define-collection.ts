@@ -12,6 +12,7 @@ import {
   type ProviderModule,
 } from '#contract';
 import { type Collection, type CollectionSpec, type Description, type Failure, FIELDS } from './collection.ts';
+import { inParts } from './in-parts.ts';
 import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
 import { createReading, maxResults, type Shelf } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
@@ -211,7 +212,7 @@ function guarded<Options>(collection: Collection, spec: CollectionSpec<Options>)
     }),
   );
   // What an adapter adds for its `diagnose` stays.
-  return { ...collection, ...(methods as unknown as Collection), close: () => collection.close() };
+  return inParts({ ...collection, ...(methods as unknown as Collection), close: () => collection.close() });
 }
 
 function toOmpError<Options>(

@@ -7,7 +7,7 @@ import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { openAuthenticator } from '../../src/auth/authenticator.ts';
 import { configuredKeysSchema, hashedKey } from '../../src/auth/configured-keys.ts';
 import { hashOf, idOf } from '../../src/auth/credentials.ts';
-import { runKeys } from '../../src/cli/keys.ts';
+import { runKeys } from '../../src/features/keys/command.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openStore, type TestDatabase } from '../postgres/store.ts';
 import { commandHere } from '../support/command.ts';

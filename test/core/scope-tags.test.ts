@@ -7,7 +7,7 @@ import {
   tagsOfExactScope,
   tagsOfLiteral,
   toStoredTags,
-} from '../../src/core/emulated-scopes.ts';
+} from '../../src/core/scope-tags.ts';
 
 /** Tags a caller may choose, with a liking for those that try to pass for ours. */
 const tag = fc.oneof(
