@@ -155,22 +155,19 @@ describe('after kill -9', () => {
   it.each([
     ...(FULL ? ['postgres.unfinished'] : []),
     ...['postgres.unfinished/postgres/global/pg_control', 'postgres'],
-  ])(
-    'of a restore that has made %s, the folder holds nothing or the whole',
-    async (step) => {
-      const folder = temporaryFolder();
-      const env = { OMP_DATA_DIR: folder };
-      const restore = startProgram({ args: ['restore', stored.file], env });
-      while (!existsSync(join(folder, step)) && restore.child.exitCode === null)
-        await new Promise((resolve) => setImmediate(resolve));
-      restore.child.kill('SIGKILL');
-      await restore.ended;
-      if (!existsSync(join(folder, 'postgres')))
-        expect(await run(env, 'restore', stored.file)).toMatchObject({ status: 0 });
-      expect(await contentsOf(folder)).toEqual(stored.contents);
-      expect(readdirSync(folder).sort()).toEqual(COMPLETE);
-    },
-  );
+  ])('of a restore that has made %s, the folder holds nothing or the whole', async (step) => {
+    const folder = temporaryFolder();
+    const env = { OMP_DATA_DIR: folder };
+    const restore = startProgram({ args: ['restore', stored.file], env });
+    while (!existsSync(join(folder, step)) && restore.child.exitCode === null)
+      await new Promise((resolve) => setImmediate(resolve));
+    restore.child.kill('SIGKILL');
+    await restore.ended;
+    if (!existsSync(join(folder, 'postgres')))
+      expect(await run(env, 'restore', stored.file)).toMatchObject({ status: 0 });
+    expect(await contentsOf(folder)).toEqual(stored.contents);
+    expect(readdirSync(folder).sort()).toEqual(COMPLETE);
+  });
 });
 
 /** An archive that unpacks to a thousand times its size, just more than a backup of its size may; made once. */
