@@ -23,6 +23,7 @@ import {
 
 const TITLE = 'Weaviate';
 const Address = z.string().regex(/^https?:\/\/[^\s/?#@]+\/?$/);
+const Name = z.string().regex(/^[A-Z]\w{0,254}$/);
 
 /** The options of a collection. `src/config/collection-settings.ts` derives the settings from them. */
 export const Options = z.strictObject({
@@ -30,10 +31,7 @@ export const Options = z.strictObject({
   /** Unset: port 50051 of the same host. */
   grpc_url: z.optional(Address),
   api_key: z.optional(z.string().regex(/^[\x21-\x7e]+$/)),
-  collection: z
-    .string()
-    .regex(/^[A-Z]\w{0,254}$/)
-    .default('OmpMemories'),
+  collection: Name.default('OmpMemories'),
 });
 type Options = z.output<typeof Options>;
 
@@ -65,6 +63,8 @@ async function connect({ ApiKey, connectToCustom }: Library, { url, grpc_url, ap
     // They write to the console.
     skipInitChecks: true,
   });
+  // `use` asks for it too, and would end the process if nobody answers.
+  await client.getWeaviateVersion();
   const handle: Handle = client.collections.use<string, Properties>(collection);
   await sendOnce(handle);
   return { client, handle };
@@ -74,22 +74,24 @@ const portOf = (url: URL): number => Number(url.port || (isSecure(url) ? 443 : 8
 
 async function openCollection(library: Library, options: Options): Promise<Opened> {
   const name = options.collection;
-  let connection = connect(library, options);
-  const { filter: by, sort } = (await connection).handle;
-  const collections = async () => (await connection).client.collections;
+  let connection: ReturnType<typeof connect> | undefined;
+  const connected = () => {
+    connection ??= connect(library, options);
+    return connection;
+  };
+  const { filter: by, sort } = (await connected()).handle;
+  const collections = async () => (await connected()).client.collections;
   const where = (filter: Filter): FilterValue => toFilter(filter, by, library.Filters);
 
   async function ask<Answer>(call: Call, request: (handle: Handle) => Promise<Answer>): Promise<Answer> {
-    const used = connection;
-    const { client, handle } = await used;
+    const used = connected();
     try {
+      const { handle } = await used;
       return await CALLS.run(call, () => request(handle));
     } catch (error) {
       // A channel that found no server waits up to two minutes before it tries again; a new one tries at once.
-      if (isUnreached(error) && connection === used) {
-        connection = connect(library, options);
-        await client.close();
-      }
+      if (connection === used && failure(error)?.retry === 'safe')
+        connection = void used.then(({ client }) => client.close()).catch(() => {});
       throw error;
     }
   }
@@ -109,22 +111,18 @@ async function openCollection(library: Library, options: Options): Promise<Opene
   return {
     traits: {
       measure: 'cosine distance',
-      exact: true,
+      ...{ exact: true, max_batch: 1_000, max_point_bytes: null, max_limit: 10_000 },
       filters: ['anyOf', 'allOf', 'prefix', 'not'],
       order: 'number',
       ids: 'uuid',
-      max_batch: 1_000,
       // A message has at most 100 MiB as the server comes.
       max_batch_bytes: 32 * 1024 * 1024,
-      max_point_bytes: null,
-      max_limit: 10_000,
     },
 
     async describe(call) {
       const { exists, use } = await collections();
       if (!(await exists(name))) return undefined;
       const dimensions = Number(MADE.exec((await use(name).config.get()).description ?? '')?.[1] ?? 0);
-      // What others made may not be readable: it may have tenants.
       if (dimensions > 0) return { dimensions, empty: (await first(call)).length === 0 };
       const mistake = `the collection ${name} was not made by the gateway; name another one by OMP_WEAVIATE_COLLECTION`;
       return { dimensions, empty: false, mistake };
@@ -146,6 +144,8 @@ async function openCollection(library: Library, options: Options): Promise<Opene
         call.throwIfAborted();
       }
       looks -= 1;
+      // Weaviate writes its logs before it adds the vectors, which a crash would lose. A delete, also a dry one, writes them again.
+      await ask(call, ({ data }) => data.deleteMany(by.byId().equal(NO_OBJECT), { dryRun: true }));
     },
 
     fetch: (ids, select, call) => read(call, select, { limit: ids.length, filters: by.byId().containsAny([...ids]) }),
@@ -168,16 +168,17 @@ async function openCollection(library: Library, options: Options): Promise<Opene
     count: async (filter, call) =>
       (await ask(call, ({ aggregate }) => aggregate.overAll({ filters: where(filter) }))).totalCount,
 
-    ping: async (call) => void (await first(call).catch((error) => isGone(error) || Promise.reject(error))),
-    close: async () => (await connection).client.close(),
+    ping: async (call) => void (await first(call).catch((error) => isAnswered(error) || Promise.reject(error))),
+    close: async () => (await connection)?.client.close(),
 
     async findings() {
-      const { version } = await (await connection).client.getMeta();
+      const { version } = await (await connected()).client.getMeta();
       return [{ area: 'connection', level: 'ok', message: `${TITLE} ${version} answers` }];
     },
   };
 }
 
+const NO_OBJECT = '00000000-0000-0000-0000-000000000000';
 const NOTHING: Selection = { fields: [], vector: false };
 /** How the description of a collection of the gateway begins: Weaviate itself knows the length of vectors from the first one on. */
 const MADE = /^omp-gateway, vectors of (\d{1,5}) dimensions/;
@@ -186,9 +187,12 @@ const NEVER_CREATE = 'never_create';
 const schemaOf = (collection: string, dimensions: number) => ({
   class: collection,
   description: `omp-gateway, vectors of ${dimensions} dimensions`,
-  vectorizer: 'none',
-  // Of an HNSW index, `kill -9` takes what was stored last out of all searches.
-  ...{ vectorIndexType: 'flat', vectorIndexConfig: { distance: 'cosine', skipDefaultQuantization: true } },
+  ...{ vectorizer: 'none', vectorIndexType: 'hnsw' },
+  // Each search is one of a user, whose vectors are all compared. The graph is never read, and as small as can be.
+  vectorIndexConfig: {
+    ...{ distance: 'cosine', skipDefaultQuantization: true },
+    ...{ flatSearchCutoff: 2 ** 31 - 1, maxConnections: 4, efConstruction: 4 },
+  },
   properties: [
     ...FIELDS.map(({ name, type, filtered }) => ({
       ...{ name, dataType: [type === 'texts' ? 'text[]' : type], indexFilterable: filtered, indexSearchable: false },
@@ -267,9 +271,10 @@ async function sendOnce({ query }: Handle): Promise<void> {
   }
 }
 
-/** What the client or Weaviate says; it may quote the request. */
+/** It may quote the request. */
 const messageOf = (error: unknown): string => String((Object(error) as Error).message).slice(0, 2_000);
 const isUnreached = (error: unknown): boolean => messageOf(error).includes('UNAVAILABLE: No connection established');
+const isAnswered = (error: unknown): boolean => messageOf(error).includes(' UNKNOWN: ');
 const isGone = (error: unknown): boolean => messageOf(error).includes('could not find class');
 const AWAY = { down: true, loggable: true } as const;
 /** By code of gRPC, which the client leaves in the message only, or by name. Errors of Weaviate itself are UNKNOWN. */
