@@ -5,6 +5,7 @@ import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts'
 import type { mappingOptions } from '../../providers/collections/mapped/presets.ts';
 import { Options as MilvusOptions } from '../../providers/collections/milvus.ts';
 import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
+import { Options as WeaviateOptions } from '../../providers/collections/weaviate.ts';
 import { settingFacts } from './facts.ts';
 
 /*
@@ -199,6 +200,40 @@ const chroma = z.strictObject({
   ...mappingSettings('chroma', chromaShape),
 });
 
+const WEAVIATE = { only: ['provider', 'weaviate'] } as const;
+const { shape: weaviateShape } = WeaviateOptions;
+
+const weaviate = z.strictObject({
+  url: weaviateShape.url.register(settingFacts, {
+    env: 'OMP_WEAVIATE_URL',
+    description: 'Address of the server',
+    allowed: 'an http:// or https:// URL without a path',
+    ...WEAVIATE,
+  }),
+  grpc_url: weaviateShape.grpc_url.register(settingFacts, {
+    env: 'OMP_WEAVIATE_GRPC_URL',
+    description: 'Address of its gRPC interface, with https:// for TLS; unset: port 50051 of the same host',
+    allowed: 'an http:// or https:// URL without a path',
+    example: 'https://grpc-memories.weaviate.cloud',
+    ...WEAVIATE,
+  }),
+  api_key: weaviateShape.api_key.register(settingFacts, {
+    env: 'OMP_WEAVIATE_API_KEY',
+    description: 'API key of the server; unset: it has none',
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${OMP_WEAVIATE_API_KEY}',
+    ...WEAVIATE,
+  }),
+  collection: weaviateShape.collection.register(settingFacts, {
+    env: 'OMP_WEAVIATE_COLLECTION',
+    description: 'Collection of the memories; the first start creates it',
+    allowed: 'letters, digits and _, at most 255, a capital letter first',
+    ...WEAVIATE,
+  }),
+});
+
 /** By name of the provider. */
 export const collections = {
   lancedb: lancedb.prefault({}),
@@ -206,6 +241,7 @@ export const collections = {
   milvus: milvus.prefault({}),
   qdrant: qdrant.prefault({}),
   chroma: chroma.prefault({}),
+  weaviate: weaviate.prefault({}),
 };
 /** The providers of this kind. */
 export const COLLECTION_NAMES = Object.keys(collections) as (keyof typeof collections)[];

@@ -70,6 +70,7 @@ describe('the example file', () => {
     CHROMA_TOKEN: 'p',
     QDRANT_API_KEY: 'p',
     OMP_MILVUS_TOKEN: 'p',
+    OMP_WEAVIATE_API_KEY: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
@@ -96,6 +97,7 @@ describe('the example file', () => {
     { provider: 'chroma', ...vectors, 'chroma.preset': OFF },
     { provider: 'chroma', ...vectors, 'chroma.preset': 'custom' },
     { provider: 'milvus', ...vectors },
+    { provider: 'weaviate', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];

@@ -142,7 +142,7 @@ const CASES: readonly Case[] = [
   },
 ];
 /** Their servers do not come from npm. The kit makes their documents as it makes those of the others. */
-const ELSEWHERE = ['chroma', 'milvus'];
+const ELSEWHERE = ['chroma', 'milvus', 'weaviate'];
 
 describe('the capability document', () => {
   it('is tested here for every provider', () => {
