@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # mem0ai 2.2.1 (PyPI), its store for pgvector, on PGlite 0.5.14 with pgvector (npm), seen 2026-11-27.
-# Expect: the score of a memory for a query depends on these two, and none is below the threshold. (guess: 85 %; 90 %)
+# Expect: the score of a memory for a query depends on these two, and none is below the threshold. (no guess from before its formula was read)
 # Happens: as soon as one memory of the user holds the words of the query, the scores of all are divided by two, since the words then count as much as the
 # vector, and most get next to nothing for them. The threshold looks at the vector's score before that: with 0.5 come 0.48 and 0.4.
 # Who is bitten: `if score > 0.7` around search, which holds until somebody adds a memory with such a word; scores compared between queries.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # milvus-lite 3.2.2 with pymilvus 3.0.2 and mem0ai 2.2.1 (PyPI), seen 2026-11-27.
-# Expect: a hit of a full-text search has a BM25 score above 0, larger for a better one, as Milvus documents it. (guess: 85 %)
+# Expect: a hit of a full-text search has a BM25 score above 0, larger for a better one, as Milvus documents it. (met on the way: no guess was written down before)
 # Happens: the scores are negative, the better the lower. The order is right. mem0 counts words only where the score is above 0, so on Milvus Lite its
 # search, which is to join words and vectors, counts no word at all, without a message.
 # Who is bitten: code that drops scores below a bound or ranks by them again; tests of hybrid search on Milvus Lite.

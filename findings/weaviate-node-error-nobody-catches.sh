@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # weaviate-client 3.12.1 (npm), seen 2026-11-27.
-# Expect: a call to a server that is away fails at once, with an error that try and catch see. (guess: at once, 80 %; caught, 90 %)
+# Expect: a call to a server that is away fails at once, with an error that try and catch see. (guess: at once, 80 %)
 # Happens: with skipInitChecks the connection is "made", and the refusal of a question that nobody asked arrives as an unhandled rejection, at which Node
 # ends the process unless it listens for them. The query itself is tried five times more, about 25 seconds in all, and writes each whole error to
 # the console; only then it fails.
