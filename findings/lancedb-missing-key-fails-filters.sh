@@ -2,8 +2,8 @@
 # lancedb 0.40.0 (PyPI), seen 2026-11-27.
 # Expect: a row whose object lacks a key is taken, the key reads as null, and filters by the object go on to work. (guess: the add raises, 50 %)
 # Happens: it is taken and reads as null. From then on every search and every list with a filter on any key of that object raises, also for
-# rows from before, though counting with the same filter works. optimize() mends it, until the next such row.
-# Who is bitten: `metadata` of LangChain and LlamaIndex is such an object: one document without a key stops all searches of a user.
+# rows from before, though counting with the same filter works. optimize() mends it.
+# Who is bitten: `metadata` of LangChain and LlamaIndex for Python is such an object: one document without a key stops all searches of a user.
 # Do: write every key in every row, null where there is nothing, or optimize after each add.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -2,7 +2,7 @@
 # @langchain/community 1.1.29 (npm), its PDF loader's metadata in its Chroma store, seen 2026-11-27.
 # Expect: metadata that Chroma takes are stored, others raise. (guess: `loc` is flattened and something of it is lost, 65 %)
 # Happens: `loc`, where LangChain's own loaders and splitters put the place of a text, is replaced by locFrom and locTo, its lines. All else in it
-# is dropped without a word: the page number of a PDF. Other nested metadata raise. A first line 0 is stored and not restored.
+# is dropped without a word: the page number of a PDF.
 # Who is bitten: citations with a page after PDFLoader and a splitter, as the documentation chains them.
 # Do: copy metadata.loc.pageNumber to a key of its own before adding.
 set -euo pipefail

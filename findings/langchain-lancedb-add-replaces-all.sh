@@ -2,7 +2,7 @@
 # langchain-community 0.4.2 with lancedb 0.40.0 (PyPI), seen 2026-11-27.
 # Expect: add_documents adds: after two calls both documents are there. (guess: yes, 45 %)
 # Happens: every call after the first replaces the whole table, since the default of the constructor is mode="overwrite", which the
-# first call, that creates the table, does not show. add_texts on a table that another process filled empties it too.
+# first call, that creates the table, does not show. So does the first call of a store that is opened on a filled table.
 # Who is bitten: loaders that add in batches keep the last batch; a nightly job that adds one document deletes all others.
 # Do: LanceDB(..., mode="append").
 set -euo pipefail

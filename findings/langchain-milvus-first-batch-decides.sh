@@ -2,7 +2,7 @@
 # langchain-milvus 0.4.0 with milvus-lite 3.2.2 (PyPI), seen 2026-11-27.
 # Expect: metadata of a later document are stored, or refused. (guess: keys that the first document did not have are dropped, 75 %)
 # Happens: the keys of the first document become the fields of the collection. A later document with another key is taken and the key is
-# dropped, without a word; one that lacks a key is refused. A filter by the dropped key raises "unknown field".
+# dropped, without a word; one that lacks a key is refused.
 # Who is bitten: sources of different kinds in one collection: what came first decides what is kept of the others.
 # Do: Milvus(..., enable_dynamic_field=True), which is False unless given.
 set -euo pipefail

@@ -82,7 +82,7 @@ export type FixtureOf<Name extends DatabaseName> = {
    */
   readonly ids: Readonly<Record<string, string>>;
   /** What it said to metadata that it did not take, with the key: it was then given the keys of the first one alone, with their types. */
-  readonly refused?: readonly string[];
+  readonly refused: readonly string[];
   /** Searches by the library with its own filter of a user, nearest first: keys, and the numbers it gave with them. */
   readonly searches: readonly {
     readonly user_id: string;

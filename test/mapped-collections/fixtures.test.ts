@@ -38,7 +38,7 @@ function suite<Name extends DatabaseName>(database: Name, absent: string, open: 
     afterAll(() => opened.close());
 
     it.each(fixturesOf(database))('$name holds what was given, and finds what the library found', async (fixture) => {
-      const { ids, points, searches, refused = [] } = fixture;
+      const { ids, points, searches, refused } = fixture;
       const keys = new Map(Object.entries(ids).map(([key, id]) => [id, key]));
       const refusedKeys = refused.map((each) => each.split(':')[0] as string);
       expect([...new Set([...keys.values(), ...refusedKeys])].sort()).toEqual([...GIVEN.keys()].sort());
