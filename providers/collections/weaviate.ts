@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FilterValue, Properties, Collection as WeaviateCollection } from 'weaviate-client';
 import { z } from 'zod';
 import {
-  type Call,
+  Call,
   type Collection,
   type CollectionSpec,
   defineCollection,
@@ -66,7 +66,7 @@ async function connect({ ApiKey, connectToCustom }: Library, { url, grpc_url, ap
   // `use` asks for it too, and would end the process if nobody answers.
   await client.getWeaviateVersion();
   const handle: Handle = client.collections.use<string, Properties>(collection);
-  await sendOnce(handle);
+  await sendOnce(handle.query);
   return { client, handle };
 }
 const isSecure = ({ protocol }: URL): boolean => protocol === 'https:';
@@ -75,8 +75,20 @@ const portOf = (url: URL): number => Number(url.port || (isSecure(url) ? 443 : 8
 async function openCollection(library: Library, options: Options): Promise<Opened> {
   const name = options.collection;
   let connection: ReturnType<typeof connect> | undefined;
+  let isPrepared = false;
   const connected = () => {
-    connection ??= connect(library, options);
+    connection ??= connect(library, options).then(async (made) => {
+      // Weaviate may have crashed meanwhile. What it answers is for the request that follows.
+      try {
+        if (isPrepared) await mend(made.handle);
+      } catch (error) {
+        if (!isAnswered(error)) {
+          made.client.close();
+          throw error;
+        }
+      }
+      return made;
+    });
     return connection;
   };
   const { filter: by, sort } = (await connected()).handle;
@@ -89,22 +101,52 @@ async function openCollection(library: Library, options: Options): Promise<Opene
       const { handle } = await used;
       return await CALLS.run(call, () => request(handle));
     } catch (error) {
+      const isMade = await used.then(Boolean, () => false);
       // A channel that found no server waits up to two minutes before it tries again; a new one tries at once.
-      if (connection === used && failure(error)?.retry === 'safe')
+      if (connection === used && (!isMade || isLost(error)))
         connection = void used.then(({ client }) => client.close()).catch(() => {});
       throw error;
     }
+  }
+  /** Writes whose calls ended before them. */
+  const left = new Set<Promise<unknown>>();
+  /**
+   * Weaviate keeps the points of a write that is cancelled, and takes them out of searches. So it goes on when its call ends, and the writes that follow
+   * wait for it: it never comes after them.
+   */
+  async function lasting(call: Call, write: () => Promise<void>): Promise<void> {
+    await call.unlessAborted(Promise.all(left));
+    const written = write();
+    const settled = written.catch(() => {});
+    const stop = call.onAbort(() => {
+      left.add(settled);
+      void settled.then(() => left.delete(settled));
+    });
+    await call.unlessAborted(written).finally(stop);
   }
   const read = async (call: Call, select: Selection, wanted: Parameters<Handle['query']['fetchObjects']>[0]) =>
     (await ask(call, ({ query }) => query.fetchObjects({ ...wanted, ...shown(select) }))).objects.map(toFound);
   const near = (call: Call, vector: Float32Array, wanted: Parameters<Handle['query']['nearVector']>[1]) =>
     ask(call, ({ query }) => query.nearVector([...vector], { ...wanted, returnMetadata: ['distance'] }));
+  const put = async (points: readonly Point[]) => {
+    const { hasErrors, errors } = await ask(LASTING, ({ data }) => data.insertMany(points.map(toObject)));
+    if (hasErrors) throw new Error(Object.values(errors)[0]?.message);
+  };
   /** Writes after which is looked whether searches show them. With ASYNC_INDEXING they do after a second; else at once, as three are. */
   let looks = 3;
   async function isHidden(points: readonly Point[], call: Call): Promise<boolean> {
     const wanted = { filters: by.byId().containsAny(points.map(({ id }) => id)), limit: points.length };
     const found = (await near(call, (points[0] as Point).vector, { ...wanted, returnProperties: [] })).objects.length;
     return found < points.length && found < (await read(call, NOTHING, wanted)).length;
+  }
+  async function whenShown(points: readonly Point[], call: Call): Promise<void> {
+    for (let tries = 1; looks > 0 && (await isHidden(points, call)); tries++) {
+      looks = Number.POSITIVE_INFINITY;
+      // Not late, but lost: a crash took its vector.
+      if (tries % LATE === 0) await ask(LASTING, (handle) => restore(handle, points.map(toObject)));
+      await sleep(50);
+    }
+    looks -= 1;
   }
   const first = (call: Call) => read(call, NOTHING, { limit: 1 });
 
@@ -133,27 +175,23 @@ async function openCollection(library: Library, options: Options): Promise<Opene
       await createFromSchema(schemaOf(name, dimensions)).catch(async (error) => {
         if (!(await exists(name))) throw error;
       });
+      await mend((await connected()).handle);
+      isPrepared = true;
     },
 
-    async upsert(points, call) {
-      const { hasErrors, errors } = await ask(call, ({ data }) => data.insertMany(points.map(toObject)));
-      if (hasErrors) throw new Error(Object.values(errors)[0]?.message);
-      while (looks > 0 && (await isHidden(points, call))) {
-        looks = Number.POSITIVE_INFINITY;
-        await sleep(50);
-        call.throwIfAborted();
-      }
-      looks -= 1;
-      // Weaviate writes its logs before it adds the vectors, which a crash would lose. A delete, also a dry one, writes them again.
-      await ask(call, ({ data }) => data.deleteMany(by.byId().equal(NO_OBJECT), { dryRun: true }));
-    },
+    upsert: (points, call) =>
+      lasting(call, async () => {
+        await put(points);
+        await whenShown(points, call).finally(() => ask(LASTING, flush));
+      }),
 
     fetch: (ids, select, call) => read(call, select, { limit: ids.length, filters: by.byId().containsAny([...ids]) }),
 
-    async remove(ids, call) {
-      const { failed } = await ask(call, ({ data }) => data.deleteMany(by.byId().containsAny([...ids])));
-      if (failed > 0) throw new Error('not all were removed');
-    },
+    remove: (ids, call) =>
+      lasting(call, async () => {
+        const { failed } = await ask(LASTING, ({ data }) => data.deleteMany(by.byId().containsAny([...ids])));
+        if (failed > 0) throw new Error('not all were removed');
+      }),
 
     async query({ vector, filter, limit, select }, call) {
       const { objects } = await near(call, vector, { filters: where(filter), limit, ...shown(select) });
@@ -169,13 +207,48 @@ async function openCollection(library: Library, options: Options): Promise<Opene
       (await ask(call, ({ aggregate }) => aggregate.overAll({ filters: where(filter) }))).totalCount,
 
     ping: async (call) => void (await first(call).catch((error) => isAnswered(error) || Promise.reject(error))),
-    close: async () => (await connection)?.client.close(),
+    close: async () => (await connection?.catch(() => undefined))?.client.close(),
 
     async findings() {
       const { version } = await (await connected()).client.getMeta();
       return [{ area: 'connection', level: 'ok', message: `${TITLE} ${version} answers` }];
     },
   };
+}
+
+/** Never ends. */
+const LASTING = new Call('write');
+/** Looks after which a point is not late, but lost: some seconds. */
+const LATE = 100;
+/** How many of the points that were stored last may be lost after a crash. */
+const LAST = 1_000;
+/** Weaviate writes its logs before it adds the vectors, which a crash would lose. A delete, also a dry one, writes them again. */
+const flush = ({ data, filter }: Handle) => data.deleteMany(filter.byId().equal(NO_OBJECT), { dryRun: true });
+
+/** Searches find an object again that a crash took out of them once it gets another vector: so twice as long, then its own. */
+async function restore(handle: Handle, objects: readonly ReturnType<typeof toObject>[]): Promise<void> {
+  const longer = objects.map((object) => ({ ...object, vectors: object.vectors.map((part) => part * 2) }));
+  for (const some of [longer, objects]) await handle.data.insertMany([...some]);
+  await flush(handle);
+}
+
+/** Restores those of the last points that searches do not find. */
+async function mend(handle: Handle): Promise<void> {
+  const { query, filter, sort } = handle;
+  const wanted = { limit: LAST, returnProperties: [] };
+  const last = (await query.fetchObjects({ ...wanted, sort: sort.byUpdateTime(false) })).objects;
+  const whole = async (uuid: string): Promise<FoundPoint | undefined> =>
+    (await query.fetchObjects({ filters: filter.byId().equal(uuid), includeVector: true })).objects.map(toFound)[0];
+  const vector = last[0] && (await whole(last[0].uuid))?.vector;
+  if (!vector) return;
+  const filters = filter.byId().containsAny(last.map(({ uuid }) => uuid));
+  const { objects } = await query.nearVector([...vector], { ...wanted, filters });
+  const found = new Set(objects.map(({ uuid }) => uuid));
+  for (const { uuid } of last) {
+    if (found.has(uuid)) continue;
+    const point = await whole(uuid);
+    if (point?.vector) await restore(handle, [toObject(point as Point)]);
+  }
 }
 
 const NO_OBJECT = '00000000-0000-0000-0000-000000000000';
@@ -249,7 +322,7 @@ function toFilter(filter: Filter, by: Handle['filter'], filters: Library['Filter
 
 /** Whose a request over gRPC is. */
 const CALLS = new AsyncLocalStorage<Call>();
-type Send = (request: unknown, options: object) => Promise<unknown>;
+type Send = (request: unknown, options: { readonly signal: AbortSignal; readonly retry?: boolean }) => Promise<unknown>;
 interface Inside {
   readonly check?: { readonly connection?: { search?(name: string): Promise<{ connection?: Record<string, Send> }> } };
 }
@@ -257,14 +330,17 @@ interface Inside {
  * Each request over gRPC is sent once, until its call ends. By itself the client tries for half a minute, writes that to the console, and stops for
  * no caller; no option changes it.
  */
-async function sendOnce({ query }: Handle): Promise<void> {
+async function sendOnce(query: object): Promise<void> {
   const stub = (await (query as Inside).check?.connection?.search?.(''))?.connection;
   for (const method of ['search', 'aggregate', 'batchObjects', 'batchDelete']) {
     const send = stub?.[method];
     if (!stub || !send) throw new Error('this weaviate-client is not known: npm install weaviate-client@3.12');
     stub[method] = async (request, options) => {
       const controller = new AbortController();
-      const stop = CALLS.getStore()?.onAbort(() => controller.abort());
+      const end = () => controller.abort();
+      // The client's own, after half a minute or, for writes, one and a half.
+      options.signal.addEventListener('abort', end);
+      const stop = CALLS.getStore()?.onAbort(end);
       const sent = send(request, { ...options, retry: false, signal: controller.signal });
       return sent.finally(() => stop?.());
     };
@@ -274,6 +350,7 @@ async function sendOnce({ query }: Handle): Promise<void> {
 /** It may quote the request. */
 const messageOf = (error: unknown): string => String((Object(error) as Error).message).slice(0, 2_000);
 const isUnreached = (error: unknown): boolean => messageOf(error).includes('UNAVAILABLE: No connection established');
+const isLost = (error: unknown): boolean => / UNAVAILABLE: /.test(messageOf(error)) || failure(error)?.retry === 'safe';
 const isAnswered = (error: unknown): boolean => messageOf(error).includes(' UNKNOWN: ');
 const isGone = (error: unknown): boolean => messageOf(error).includes('could not find class');
 const AWAY = { down: true, loggable: true } as const;

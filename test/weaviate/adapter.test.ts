@@ -138,6 +138,55 @@ describe.skipIf(NO_WEAVIATE !== '')(`a collection of Weaviate${NO_WEAVIATE && ` 
     expect(await search(adapter)).toHaveLength(2);
   });
 
+  it('keeps in searches the memories of a change whose caller gave up while Weaviate stored it', async () => {
+    const { adapter } = await opened({});
+    const turn = (by: number) =>
+      Array.from({ length: 1_000 }, (_, n) =>
+        point(n, { updated: by, content: 'tea'.repeat(500) }, Float32Array.of(by, n)),
+      );
+    await adapter.upsert(turn(1), call);
+    const given = new AbortController();
+    const late = adapter.upsert(turn(2), new Call('given up', undefined, given.signal));
+    const begun = async () => (await adapter.count(equals('updated', 2), call)) > 0;
+    while (!(await begun()));
+    given.abort(new Error('too late'));
+    await expect(late).rejects.toThrow();
+    // Follows the first, and changes what it changed.
+    await adapter.upsert([point(0, { updated: 3 })], call);
+    expect(await adapter.count(mine, call)).toBe(1_000);
+    expect(await adapter.query({ vector, filter: mine, limit: 9_999, select: ALL }, call)).toHaveLength(1_000);
+    expect(await adapter.count(equals('updated', 3), call)).toBe(1);
+  });
+
+  it('shows to searches again what a crash took out of them, at the next start and once Weaviate is back', async () => {
+    const { adapter, server } = await opened({});
+    const reopened = await weaviate.open(Options.parse({ url: server.url, grpc_url: server.grpc_url }), {} as never);
+    onTestFinished(() => reopened.close());
+    await adapter.upsert(
+      [1, 2, 3].map((n) => point(n)),
+      call,
+    );
+    /** Ends Weaviate before it has written the log of a change again. */
+    const crash = async () => {
+      const stored = await (await fetch(`${server.url}/v1/objects/OmpMemories/${uuid(2)}?include=vector`)).json();
+      const [x, y] = (stored as { vector: [number, number] }).vector;
+      await request(`${server.url}/v1/batch/objects`, { objects: [{ ...(stored as object), vector: [x + 1, y] }] });
+      await server.kill();
+    };
+    await crash();
+    await server.start();
+    await eventually(async () => expect(await reopened.count(mine, call)).toBe(3));
+    expect(await search(reopened)).toHaveLength(2);
+    await reopened.prepare({ dimensions: 2, fields: FIELDS }, call);
+    expect(await search(reopened)).toHaveLength(3);
+    await crash();
+    await expect(reopened.count(mine, call)).rejects.toThrow();
+    await server.start();
+    await eventually(async () => expect(await search(reopened)).toHaveLength(3));
+    const [back] = await reopened.fetch([uuid(2)], { fields: undefined, vector: true }, call);
+    expect(back).toEqual(point(2, {}, Float32Array.of(3, 2)));
+  });
+
   it('that cannot be reached fails at once, in silence, and is seen when it is back', async () => {
     const { adapter, server } = await opened({});
     await adapter.upsert([point(1)], call);
