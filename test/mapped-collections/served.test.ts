@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { QdrantClient } from '@qdrant/js-client-rest';
 import { ChromaClient, type Metadata } from 'chromadb';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { backgroundCall, isMethod, METHODS } from '#contract';
 import { toUnit } from '#ranking';
 import chroma from '../../providers/collections/chroma.ts';
 import { CHROMA, QDRANT } from '../../providers/collections/mapped/presets.ts';
 import { vectorIn } from '../../providers/collections/mapped/qdrant.ts';
 import qdrant from '../../providers/collections/qdrant.ts';
+import { createMappedView, type ForeignCollection } from '../../src/collections/mapped-view.ts';
 import { NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { openQdrant, tell } from '../qdrant/server.ts';
 import { expectError } from '../support/expect-error.ts';
@@ -399,6 +400,22 @@ it('[Decision 64] what is no object is never replaced by one: neither text, list
     expect(message).toMatch(/^times.changed: /);
   }
   expect(await database.all(collection)).toEqual(before);
+});
+
+it('[Decision 64] a point that another application gave to another user meanwhile is not changed', async () => {
+  const change = vi.fn(async () => true);
+  const fields = { text: 'tea', user: 'ben' };
+  const raw = { traits: { ids: 'text', filters: [] }, fetch: async () => [{ id: '1', fields }], change };
+  const nowhere = { scope: undefined, created: undefined, updated: undefined, tags: undefined, node: undefined };
+  const mapping = { text: 'text', user: 'user', ...nowhere, nested: false };
+  const place = { provider: 'test', mapping, measure: 'cosine', comparable: true } as const;
+  const { replace } = createMappedView(raw as unknown as ForeignCollection, place);
+  const after = (user_id: string) => ({
+    ...{ id: '1', fields: { user_id, content: 'x', scope: '', tags: [], updated: 0 }, vector: new Float32Array(8) },
+  });
+  expect(await replace?.(after('ana'), 0, backgroundCall('test'))).toBe(false);
+  expect(change).not.toHaveBeenCalled();
+  expect(await replace?.(after('ben'), 0, backgroundCall('test'))).toBe(true);
 });
 
 it.each([true, false])(
