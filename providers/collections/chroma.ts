@@ -75,8 +75,8 @@ const TRAITS: Omit<Traits, 'max_batch'> = {
 function openCollection(client: ChromaClient, { collection: name, preset }: Options, max_batch: number): Collection {
   const isMapped = preset !== undefined;
   /** The name of the field that the document is. No metadata have the other one: Chroma refuses its `#`. */
-  const document = isMapped ? '#document' : 'content';
-  const rows = (result: GetResult<Metadata>) => result.rows().map((row) => toFound(row, document));
+  const document = isMapped ? DOCUMENT : 'content';
+  const rows = (result: GetResult<Metadata>, name = document) => result.rows().map((row) => toFound(row, name));
   let opened: ChromaCollection | undefined;
   const found = async () => {
     // Without a function, the client would load the package that the collection names.
@@ -132,8 +132,8 @@ function openCollection(client: ChromaClient, { collection: name, preset }: Opti
 
     async page({ filter, after = '0', limit, select }) {
       const where = filter && { where: toWhere(filter) };
-      const asked = { ...where, limit, offset: Number(after), include: included(select, document) };
-      const points = rows(await (await found()).get(asked));
+      const asked = { ...where, limit, offset: Number(after), include: included(select, DOCUMENT) };
+      const points = rows(await (await found()).get(asked), DOCUMENT);
       return { points, next: points.length < limit ? undefined : String(Number(after) + limit) };
     },
 
@@ -177,6 +177,8 @@ function openCollection(client: ChromaClient, { collection: name, preset }: Opti
 
 /** The gateway gives every vector. */
 const NO_FUNCTION = { generate: () => Promise.reject(new Error('a vector is missing')) };
+/** The document of a record of others, as a field. */
+const DOCUMENT = '#document';
 /** The key in the metadata of a collection that holds the length of its vectors: Chroma itself knows it from the first one on. */
 const DIMENSIONS = 'omp_dimensions';
 

@@ -92,7 +92,7 @@ async function start<Options>(
 ): Promise<void> {
   const { model, dimensions } = embedder;
   const found = await collection.describe(call);
-  if (found) requireFit(found, spec.title, embedder);
+  if (found) await requireFit(found, { collection, spec, embedder }, call);
   const prepare = () => collection.prepare({ dimensions, fields: FIELDS }, call);
   if (!found) await prepare();
   const state = await stateOf({ collection, spec, model: embedder.model }, found, call);
@@ -102,12 +102,16 @@ async function start<Options>(
   if (state.isNew) await collection.upsert([headPoint(model, dimensions, collection.traits.ids)], call);
 }
 
-function requireFit({ dimensions, mistake }: Description, title: string, embedder: EmbedderIdentity): void {
-  if (mistake !== undefined) throw new Error(mistake);
+async function requireFit<Options>(
+  { dimensions, mistake }: Description,
+  { collection, spec, embedder }: { collection: Collection; spec: CollectionSpec<Options>; embedder: EmbedderIdentity },
+  call: Call,
+): Promise<void> {
+  if (mistake !== undefined) throw new Error(mistake + (await suggestion(collection, spec, call)));
   if (dimensions !== embedder.dimensions)
     throw new Error(
-      `the collection on ${title} has vectors of ${dimensions} dimensions, and "${embedder.model}" makes ${embedder.dimensions}; name another collection, and ` +
-        'move the memories with omp-gateway migrate',
+      `the collection on ${spec.title} has vectors of ${dimensions} dimensions, and "${embedder.model}" makes ${embedder.dimensions}; name another collection, and ` +
+        `move the memories with omp-gateway migrate${await suggestion(collection, spec, call)}`,
     );
 }
 
@@ -166,9 +170,11 @@ async function diagnose<Options>(
     const findings = [finding('connection', 'ok', `${title} answers; whether the gateway may write was not tried`)];
     if (!found)
       return [...findings, finding('configuration', 'ok', 'there is no collection yet: the first start creates it')];
+    let isServed = true;
     if (embedder) {
-      requireFit(found, title, embedder);
+      await requireFit(found, { collection, spec, embedder }, call);
       const { problem } = await stateOf({ collection, spec, model: embedder.model }, found, call);
+      isServed = problem === undefined;
       findings.push(
         problem === undefined
           ? finding('embedding', 'ok', `the vectors are of "${embedder.model}"`)
@@ -176,7 +182,8 @@ async function diagnose<Options>(
       );
     }
     const { unindexed = [] } = found;
-    if (unindexed.length > 0)
+    // A start creates none in a collection that it refuses.
+    if (isServed && unindexed.length > 0)
       findings.push(
         finding(
           'indexes',

@@ -44,7 +44,10 @@ export function createMappedView(
   const fields = mappedFields(mapping);
   const withoutText = fields.filter((field) => field !== mapping.text && field !== mapping.node);
   const isId = (id: string): boolean =>
-    traits.ids === 'text' || UUID.test(id) || (/^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id)));
+    // Written in one way only: `007` would be the point 7 under another name.
+    traits.ids === 'text' ||
+    UUID.test(id) ||
+    (Number.isSafeInteger(Number(id)) && /^\d+$/.test(id) && String(Number(id)) === id);
 
   /** Those of the points that are memories and match. */
   const matching = (points: readonly FoundPoint[], filter: Filter | undefined, hasText = true): FoundPoint[] =>
@@ -161,11 +164,14 @@ export function createMappedView(
 
     /** Sets what changes, and nothing else. */
     async replace(after: Point, updated: number, call: Call): Promise<boolean> {
-      const [stored] = await raw.fetch([after.id], { fields, vector: false }, call);
+      const [stored] = await raw.fetch([after.id], { vector: false }, call);
       const before = stored && toOwn(mapping, stored);
-      if (!before || before.fields.updated !== updated) return false;
+      if (!before || before.fields.updated !== updated || before.fields.user_id !== after.fields.user_id) return false;
       const vector = before.fields.content === after.fields.content ? undefined : after.vector;
-      return raw.change({ id: after.id, fields: changedFields(mapping, stored, before, after), vector }, call);
+      return raw.change(
+        { id: after.id, fields: changedFields(mapping, provider, { stored, before, after }), vector },
+        call,
+      );
     },
   };
 }

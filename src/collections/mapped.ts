@@ -256,7 +256,8 @@ export async function diagnoseMapped(collection: Collection, asked: Asked, call:
 export async function suggestion(collection: Collection, { name, presets = {} }: Spec, call: Call): Promise<string> {
   if (!isForeign(collection)) return '';
   const { points } = await collection.page({ limit: SAMPLE, select: { vector: false } }, call);
-  const found = recognised(presets, points, collection.traits);
+  const isOwn = points.some(({ fields }) => fields.memory_id !== undefined);
+  const found = isOwn ? undefined : recognised(presets, points, collection.traits);
   return found === undefined
     ? ''
     : `; ${presets[found]?.library} fills it: ${settingOf(name, 'preset')}=${found} serves it as it is`;

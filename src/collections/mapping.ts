@@ -149,8 +149,15 @@ export function newFields(mapping: Mapping, point: Point): PointFields {
   return fields as PointFields;
 }
 
-/** The fields of a stored point that a change sets. Times keep the form that the point uses. */
-export function changedFields(mapping: Mapping, stored: FoundPoint, before: FoundPoint, after: Point): PointFields {
+/**
+ * The fields that a change sets of a point, which is read whole. Times keep the form that the point uses. Throws `unsupported_capability` if what a
+ * field goes into is no object: the database would put one in its place.
+ */
+export function changedFields(
+  mapping: Mapping,
+  provider: string,
+  { stored, before, after }: { readonly stored: FoundPoint; readonly before: FoundPoint; readonly after: Point },
+): PointFields {
   const at = (name: string | undefined) =>
     name === undefined ? undefined : valueAt(stored.fields, name, mapping.nested);
   const changed = (['content', 'scope', 'tags'] as const).flatMap((name) =>
@@ -160,7 +167,16 @@ export function changedFields(mapping: Mapping, stored: FoundPoint, before: Foun
   );
   const { updated, created } = mapping;
   const time = updated === undefined ? [] : [[updated, timeLike(at(updated) ?? at(created), isoOf(after, 'updated'))]];
-  return Object.fromEntries([...changed, ...time]);
+  const fields: PointFields = Object.fromEntries([...changed, ...time]);
+  for (const name of Object.keys(fields)) {
+    const steps = stepsOf(name, mapping.nested);
+    for (let count = 1; count < steps.length; count++) {
+      const outer = at(steps.slice(0, count).join('.'));
+      if (outer !== undefined && outer !== null && (typeof outer !== 'object' || Array.isArray(outer)))
+        throw unsupported(provider, `${name}: the point has no object there, and what it has would be lost`);
+    }
+  }
+  return fields;
 }
 
 /**

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import {
   type BatchOutcome,
   type Call,
@@ -21,8 +20,8 @@ import {
   createKeyedMutex,
   effectivePatch,
   mergeExtensions,
-  newIdentity,
   newRecord,
+  newUuidIdentity,
   recordTooLarge,
   requireFits,
   requireVersion,
@@ -98,7 +97,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
   const chunked = (points: readonly Point[]) => chunksOf(points, traits);
 
   const create = ({ input, vector }: NewVector) => {
-    const memory = kept(newRecord(input, model, shelf.kept && { ...newIdentity(), id: randomUUID() }));
+    const memory = kept(newRecord(input, model, shelf.kept && newUuidIdentity()));
     requireMeaning(vector);
     return { memory, point: storable(memory, vector) };
   };

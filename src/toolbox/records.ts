@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { monotonicFactory } from 'ulid';
+import { monotonicFactory, ulidToUUID } from 'ulid';
 import {
   type ExtensionKey,
   type Extensions,
@@ -64,6 +64,12 @@ export function newIdentity(): { id: string; created_at: string } {
   if (now < latest) ulid = monotonicFactory(random);
   latest = now;
   return { id: `mem_${ulid(latest)}`, created_at: new Date(latest).toISOString() };
+}
+
+/** The same with a UUID in lower case as id, which sorts as a text by when it was made. */
+export function newUuidIdentity(): { id: string; created_at: string } {
+  const { id, created_at } = newIdentity();
+  return { id: ulidToUUID(id.slice('mem_'.length)).toLowerCase(), created_at };
 }
 
 /**

@@ -22,10 +22,14 @@ export function vectorIn(vectors: Vectors = {}, isMapped: boolean) {
       dimensions: 0,
       mistake: `its vectors have ${isMapped ? 'several ' : ''}names, or there are none`,
     };
-  const { size, distance } = params;
+  const { size, distance, multivector_config } = params;
   const measure = MEASURES[distance];
   const fits = isMapped ? measure !== undefined : distance === 'Cosine';
-  const mistake = fits ? undefined : `it compares vectors by ${distance}, not by Cosine`;
+  const mistake = multivector_config
+    ? 'each point has several vectors'
+    : fits
+      ? undefined
+      : `it compares vectors by ${distance}, not by Cosine`;
   return { using: String(using), dimensions: size, measure, mistake };
 }
 
