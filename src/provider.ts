@@ -16,12 +16,20 @@ export type {
   OptionalFilter,
   Point,
   PointFields,
+  Points,
   QueryRequest,
   ScanRequest,
   Selection,
   Traits,
 } from '#collections';
-export { defineCollection, FIELDS, failureOfConnection, failureOfStatus, loadPackage } from '#collections';
+export {
+  collectionMethods,
+  defineCollection,
+  FIELDS,
+  failureOfConnection,
+  failureOfStatus,
+  loadPackage,
+} from '#collections';
 export type {
   AddRequest,
   AuditAction,

@@ -1,5 +1,5 @@
 import { type Call, invalidRequest } from '#contract';
-import type { Collection, Filter, FoundPoint, Selection } from './collection.ts';
+import type { Filter, FoundPoint, Points, Selection } from './collection.ts';
 import { between, both, equals } from './filters.ts';
 import { LIGHT, PLACES } from './points.ts';
 
@@ -38,17 +38,13 @@ export const numberOf = (point: FoundPoint, by: string): number => Number(point.
 const idOf = ({ fields }: FoundPoint): string => String(fields.memory_id);
 
 /** Yields points in order, in parts. Reads in proportion to what is taken, not to what there is. */
-export function walk(collection: Collection, wanted: Walk, call: Call): AsyncGenerator<readonly FoundPoint[], void> {
+export function walk(collection: Points, wanted: Walk, call: Call): AsyncGenerator<readonly FoundPoint[], void> {
   const { order } = collection.traits;
   if (order === 'position') return byPosition(collection, wanted, call);
   return order === 'number' ? byNumber(collection, wanted, call) : byWindows(collection, wanted, call);
 }
 
-async function* byPosition(
-  collection: Collection,
-  { by, descending, filter, select, chunk, ...rest }: Walk,
-  call: Call,
-) {
+async function* byPosition(collection: Points, { by, descending, filter, select, chunk, ...rest }: Walk, call: Call) {
   for (let after = rest.after; ; ) {
     const points = await collection.scan({ filter, order: { by, descending }, after, limit: chunk, select }, call);
     yield points;
@@ -79,7 +75,7 @@ function bearings({ by, descending, after }: Walk) {
 }
 
 /** The database sorts by the number: equal ones are put in order here. */
-async function* byNumber(collection: Collection, wanted: Walk, call: Call) {
+async function* byNumber(collection: Points, wanted: Walk, call: Call) {
   const { by, descending, filter, select, chunk } = wanted;
   const { sign, near: start, far, sorted, within } = bearings(wanted);
   const limit = Math.min(chunk + EXTRA, collection.traits.max_limit);
@@ -112,7 +108,7 @@ async function* byNumber(collection: Collection, wanted: Walk, call: Call) {
  * The database sorts nothing: windows of the number are read whole, the nearest first, each about as large as the one before had to be. At
  * first all that is left is tried, which is enough for most users.
  */
-async function* byWindows(collection: Collection, wanted: Walk, call: Call) {
+async function* byWindows(collection: Points, wanted: Walk, call: Call) {
   const { filter } = wanted;
   const { sign, near: start, far, sorted, within } = bearings(wanted);
   let width = Number.POSITIVE_INFINITY;
@@ -139,11 +135,13 @@ async function* byWindows(collection: Collection, wanted: Walk, call: Call) {
 }
 
 /** About how much of the number half a window takes: places are spread evenly. */
-const firstWidth = async (collection: Collection, { by, filter }: Walk, call: Call): Promise<number> =>
-  by !== 'place' ? DAY_MS : Math.ceil((PLACES * WINDOW) / 2 / Math.max(1, await collection.count(filter, call)));
+const firstWidth = async (collection: Points, { by, filter }: Walk, call: Call): Promise<number> =>
+  by !== 'place'
+    ? DAY_MS
+    : Math.ceil((PLACES * WINDOW) / 2 / Math.max(1, (await collection.count?.(filter, call)) ?? 0));
 
 /** All points that match, without their contents. */
-export async function findAll(collection: Collection, filter: Filter, call: Call): Promise<readonly FoundPoint[]> {
+export async function findAll(collection: Points, filter: Filter, call: Call): Promise<readonly FoundPoint[]> {
   const limit = Math.min(MAX_SORTED + 1, collection.traits.max_limit);
   const points = await collection.scan({ filter, limit, select: LIGHT }, call);
   if (points.length < limit) return points;
@@ -154,7 +152,7 @@ export async function findAll(collection: Collection, filter: Filter, call: Call
 
 /** The points with these ids, in any order. */
 export async function fetchAll(
-  collection: Collection,
+  collection: Points,
   ids: Iterable<string>,
   select: Selection,
   call: Call,
@@ -168,7 +166,7 @@ export async function fetchAll(
 
 /** Reads the points whole, `chunk` at once. Leaves out those that are not there any more. */
 export async function* readInOrder(
-  collection: Collection,
+  collection: Points,
   points: readonly FoundPoint[],
   { chunk, select }: Pick<Walk, 'chunk' | 'select'>,
   call: Call,
@@ -182,7 +180,7 @@ export async function* readInOrder(
 }
 
 /** The point of the user with the lowest place. */
-export async function lowestPlace(collection: Collection, filter: Filter, call: Call): Promise<FoundPoint | undefined> {
+export async function lowestPlace(collection: Points, filter: Filter, call: Call): Promise<FoundPoint | undefined> {
   const by = 'user_place';
   if (collection.traits.order !== 'none') {
     const request = { filter, order: { by, descending: false }, limit: 1, select: LIGHT };

@@ -9,8 +9,8 @@ import {
   type UserSummary,
 } from '#contract';
 import { recordBytes } from '#toolbox';
-import type { Filter, FoundPoint } from './collection.ts';
-import { between, both, type Condition, conditionOf, decides, equals } from './filters.ts';
+import type { Collection, Filter, FoundPoint } from './collection.ts';
+import { between, both, byScan, type Condition, conditionOf, decides, equals } from './filters.ts';
 import { LIGHT, PLACES, placeOf, pointId, toMemory, toVector, WHOLE, WITH_VECTOR } from './points.ts';
 import type { Shelf } from './reading.ts';
 import { fetchAll, findAll, lowestPlace, MAX_SORTED, numberOf, walk } from './walk.ts';
@@ -18,6 +18,9 @@ import { fetchAll, findAll, lowestPlace, MAX_SORTED, numberOf, walk } from './wa
 /*
  * All users, and all memories of the store.
  */
+
+/** What counts its points too. */
+export type CountingShelf = Shelf & { readonly collection: Pick<Collection, 'count'> };
 
 /** Users that are looked at for one part, if most of them do not match. */
 const LOOKED_AT = 200;
@@ -27,7 +30,7 @@ const LOOKED_AT = 200;
  * counted. So a page takes some requests for each of its users, and nothing that grows with the store. `after`: a place, and a user there
  * after which it goes on.
  */
-export async function listUsers(shelf: Shelf, query: UserListQuery, call: Call): Promise<UserPart> {
+export async function listUsers(shelf: CountingShelf, query: UserListQuery, call: Call): Promise<UserPart> {
   const { users, prefix = '', after = '0', limit } = query;
   const items: UserSummary[] = [];
   let { place, last } = readCursor(after);
@@ -67,12 +70,12 @@ function namedFrom(users: readonly string[], from: number): UserGroup | undefine
 }
 
 async function usersFrom(
-  { collection }: Shelf,
+  { collection }: CountingShelf,
   { place: from, prefix }: { place: number; prefix: string },
   call: Call,
 ): Promise<UserGroup | undefined> {
   const begins: Filter = { op: 'prefix', field: 'user_id', value: prefix };
-  const narrowed = prefix !== '' && decides(collection.traits.filters, begins) ? [begins] : [];
+  const narrowed = prefix !== '' && decides(byScan(collection.traits), begins) ? [begins] : [];
   const beyond = both(between('user_place', from, PLACES), ...narrowed);
   const point = await lowestPlace(collection, beyond, call);
   if (!point) return undefined;
@@ -98,13 +101,13 @@ async function usersFrom(
 }
 
 async function summaryOf(
-  shelf: Shelf,
+  shelf: CountingShelf,
   user_id: string,
   { within, outside }: UserListQuery,
   call: Call,
 ): Promise<UserSummary> {
   const { collection } = shelf;
-  const condition = conditionOf({ user_id, within, outside }, collection.traits.filters);
+  const condition = conditionOf({ user_id, within, outside }, byScan(collection.traits));
   if (!condition) return { user_id, count: 0, last_write: '' };
   if (condition.rest) return counted(shelf, user_id, condition, call);
   const { filter } = condition;
@@ -130,7 +133,7 @@ const timeOf = (point: FoundPoint): string => new Date(numberOf(point, 'updated'
 
 /** The database cannot decide which memories count. */
 async function counted(
-  { collection }: Shelf,
+  { collection }: CountingShelf,
   user_id: string,
   { filter, rest }: Condition,
   call: Call,
@@ -141,11 +144,23 @@ async function counted(
   return { user_id, count: points.length, last_write: points.map(timeOf).sort().at(-1) ?? '' };
 }
 
-/** In the order of places. `after`: the place and id of the last memory. */
+/** In the order of places, or that of the collection's pages. `after`: the place and id of the last memory, or what the collection says. */
 export async function exportPart(shelf: Shelf, query: ExportQuery, call: Call): Promise<ExportPart> {
   const { ids, user_id, since, vectors, limit, max_bytes } = query;
   const { collection, model } = shelf;
   const select = vectors ? WITH_VECTOR : WHOLE;
+  if (collection.pages) {
+    const { points, next } = ids
+      ? { points: await fetchAll(collection, ids, select, call), next: undefined }
+      : await collection.pages({ user_id, after: query.after, limit }, call);
+    const wanted = points.filter(
+      (point) =>
+        (user_id === undefined || point.fields.user_id === user_id) &&
+        (since === undefined || numberOf(point, 'updated') >= Date.parse(since)),
+    );
+    const items = wanted.map((point) => ({ memory: toMemory(point, model), vector: vectors ? toVector(point) : null }));
+    return { items, next };
+  }
   const { place, last } = readCursor(query.after ?? '0');
   const items: ExportedMemory[] = [];
   let bytes = 0;

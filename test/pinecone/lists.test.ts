@@ -278,13 +278,18 @@ describe('paging', () => {
     it('[SPEC GET /memories cursor] goes on strictly after any place, also one that is no memory', async () => {
       const listing = open();
       const truth = idsOf(await filled(listing, [0, 1, 1, 1, 2, 3]));
+      /** Before and behind all ids of this moment. */
+      const [last, first] = ['v', '0'].map((end) => `${(truth[1] as string).slice(0, 40)}${end.repeat(16)}`) as [
+        string,
+        string,
+      ];
       const behind = (ago: number, id: string) => listed(listing, { after: { created_at: at(ago), id } });
       expect(await behind(1, truth[2] as string)).toEqual(truth.slice(3));
-      expect(await behind(1, '~')).toEqual(truth.slice(1));
-      expect(await behind(1, '!')).toEqual(truth.slice(4));
-      expect(await listed(listing, { after: { created_at: at(0), id: '!' }, until: at(2) })).toEqual(truth.slice(4));
-      expect(await listed(listing, { after: { created_at: at(2), id: '!' }, until: at(1) })).toEqual(truth.slice(5));
-      expect(await listed(listing, { after: { created_at: '0001-01-01T00:00:00.000Z', id: '!' } })).toEqual([]);
+      expect(await behind(1, last)).toEqual(truth.slice(1));
+      expect(await behind(1, first)).toEqual(truth.slice(4));
+      expect(await listed(listing, { after: { created_at: at(0), id: first }, until: at(2) })).toEqual(truth.slice(4));
+      expect(await listed(listing, { after: { created_at: at(2), id: first }, until: at(1) })).toEqual(truth.slice(5));
+      expect(await listed(listing, { after: { created_at: '0001-01-01T00:00:00.000Z', id: first } })).toEqual([]);
     });
 
     it('[SPEC GET /memories until] begins in the middle without reading what is newer', async () => {
