@@ -1,41 +1,12 @@
 #!/usr/bin/env node
-import type { Arguments, Flags } from './cli/arguments.ts';
-import type { OpenStore } from './cli/mcp.ts';
-import type { MoveCommand } from './cli/move-arguments.ts';
-import { explainError, report, type Terminal, terminalOf } from './cli/terminal.ts';
+import type { Arguments } from './cli/arguments.ts';
+import type { OpenStore } from './cli/command.ts';
+import { loadCommand } from './cli/commands.ts';
+import type { Flags } from './cli/options.ts';
+import { explainError, report, terminalOf } from './cli/terminal.ts';
 
-/** Each loads only what it needs: a client waits for a hook with every prompt. */
-const COMMANDS = {
-  backup: async () => (await import('./cli/backup.ts')).runBackup,
-  conformance: async () => (await import('./cli/conformance.ts')).runConformance,
-  doctor: async () => (await import('./cli/doctor.ts')).runDoctor,
-  hooks: async () => (await import('./cli/hooks.ts')).runHooks,
-  keys: async () => (await import('./cli/keys.ts')).runKeys,
-  mcp: async () => {
-    const { runMcp } = await import('./cli/mcp.ts');
-    // It answers its client before it has loaded the store.
-    const openStore: OpenStore = async (...args) => (await import('./serve.ts')).openStore(...args);
-    return (argv: readonly string[], terminal: Terminal) => runMcp(argv, terminal, openStore);
-  },
-  export: async () => moveCommand('export'),
-  import: async () => moveCommand('import'),
-  migrate: async () => moveCommand('migrate'),
-  freeze: async () => moveCommand('freeze'),
-  unfreeze: async () => moveCommand('unfreeze'),
-  verify: async () => moveCommand('verify'),
-  person: async () => moveCommand('person'),
-  reembed: async () => (await import('./cli/reembed.ts')).runReembed,
-  retention: async () => moveCommand('retention'),
-  rollback: async () => moveCommand('rollback'),
-  restore: async () => (await import('./cli/backup.ts')).runRestore,
-  webhooks: async () => (await import('./cli/webhooks.ts')).runWebhooks,
-};
-
-async function moveCommand(command: MoveCommand) {
-  const [{ runMove }, { openStore }] = await Promise.all([import('./cli/move.ts'), import('./serve.ts')]);
-  return (argv: readonly string[], terminal: Terminal) => runMove(command, argv, terminal, openStore);
-}
-
+// `mcp` answers its client before it has loaded the store.
+const openStore: OpenStore = async (...args) => (await import('./serve.ts')).openStore(...args);
 const terminal = {
   ...terminalOf(process),
   // Opened by the commands that read it alone.
@@ -49,11 +20,11 @@ if (asked.action === 'help') terminal.stdout.write((await import('./cli/argument
 else if (asked.action === 'version') terminal.stdout.write(`${(await import('./package.ts')).version()}\n`);
 else if (asked.action === 'mistake') fail(asked.message, asked.status);
 else if (asked.action === 'serve') await start(asked.flags);
-else process.exitCode = await (await COMMANDS[asked.action]())(asked.argv, terminal);
+else process.exitCode = await (await loadCommand(asked.name))(asked.argv, terminal, openStore, asked.name);
 
 async function parsed([first, ...argv]: readonly string[]): Promise<Arguments> {
-  // Parsing the rest needs all settings.
-  if (first === 'hooks') return { action: first, argv };
+  // Parsing the rest needs all settings, and a client waits for a hook with every prompt.
+  if (first === 'hooks') return { action: 'command', name: first, argv };
   return (await import('./cli/arguments.ts')).parseArguments(process.argv.slice(2));
 }
 

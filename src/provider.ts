@@ -29,6 +29,7 @@ export {
   failureOfConnection,
   failureOfStatus,
   loadPackage,
+  stoppable,
 } from '#collections';
 export type {
   AddRequest,

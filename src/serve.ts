@@ -58,7 +58,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     const stores = await openGate(config, telemetry, parts, log);
     const { store: provider, gate, services, userLimits } = stores;
     const running = { store: provider, feed: gate.feed, log };
-    for (const { name, close } of startFeatures(services, running)) parts.add(name, close);
+    startFeatures(services, running, parts.add);
     telemetry.watch({
       ...stores,
       provider,

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client, InStatement, InValue, Row } from '@libsql/client';
+import type { Client, Config, InStatement, InValue, Row } from '@libsql/client';
 import { z } from 'zod';
 import {
   type Call,
@@ -16,16 +16,14 @@ import {
   failureOfConnection,
   failureOfStatus,
   loadPackage,
-  type Match,
   type Point,
-  type QueryRequest,
-  type ScanRequest,
   type Selection,
+  stoppable,
   type Traits,
 } from '#provider';
 
 /** No database in memory, which keeps nothing, no user, whom the client refuses, and no token, which `auth_token` keeps secret. */
-const ADDRESS = /^(?!file::memory:|\S*[?&](?:authToken=|mode=memory))(?:file:\S+|(?:libsql|https?|wss?):\/\/[^\s@]+)$/;
+const ADDRESS = /^(?!file::memory:|\S*[?&](?:authToken=|mode=memory))(?:file:\S+|(?:libsql|https?):\/\/[^\s@]+)$/;
 /** The options of a database. `src/config/collection-settings.ts` derives the settings from them. */
 export const Options = z.strictObject({
   /** Unset: a file in the data folder. */
@@ -48,14 +46,12 @@ export default defineCollection({
     const { createClient } = await loadPackage(() => import('@libsql/client'), '@libsql/client@0.18');
     if (url === undefined) await mkdir(data_dir, { recursive: true });
     const address = url ?? `file:${join(data_dir, 'memories.db')}`;
+    const connect: Connect = (more) =>
+      createClient({ url: address, ...(auth_token !== undefined && { authToken: auth_token }), ...more });
     try {
       // One connection: with several, one of the process would wait for another of the process, without letting it go on.
-      const client = createClient({
-        url: address,
-        concurrency: 1,
-        ...(auth_token !== undefined && { authToken: auth_token }),
-      });
-      return new Table(client, table);
+      const client = connect({ concurrency: 1 });
+      return openTable(client, table, connect);
     } catch (error) {
       // The client names the path alone.
       if (!String(error).includes('ConnectionFailed')) throw error;
@@ -79,6 +75,9 @@ const TRAITS: Traits = {
   max_limit: 100_000,
 };
 
+/** A row has at most 5 MB there, and a write that takes longer than five seconds is given up for another one. */
+const ON_SERVER = { max_batch_bytes: 8 * 1024 * 1024, max_point_bytes: 4_900_000 };
+
 /** What the kit asks by: lists, last writes, conversations, exports of a user and of all, users. */
 const INDEXES = {
   list: '"user_id", "created", "memory_id"',
@@ -100,115 +99,107 @@ const COLUMNS = [...FIELDS.map(({ name }) => name), 'vector'].map(quoted);
 const MARKS = COLUMNS.map(() => '?').join(', ');
 const IN_IDS = '"id" IN (SELECT value FROM json_each(?))';
 
-class Table implements Collection {
-  readonly traits = TRAITS;
-  readonly #client: Client;
-  readonly #name: string;
-  readonly #table: string;
+type Connect = (more: Pick<Config, 'concurrency' | 'fetch'>) => Client;
 
-  constructor(client: Client, name: string) {
-    this.#client = client;
-    this.#name = name;
-    this.#table = quoted(name);
-  }
-
-  async describe(call: Call) {
-    const rows = await this.#rows('SELECT name, sql FROM sqlite_master WHERE tbl_name = ?', [this.#name], call);
-    const created = rows.find(({ name }) => name === this.#name)?.sql;
-    if (created === undefined) return undefined;
-    const [, dimensions] = /"vector" F32_BLOB\((\d{1,6})\)/.exec(String(created)) ?? [];
-    const unindexed = Object.keys(INDEXES).filter((key) => !rows.some(({ name }) => name === `${this.#name}_${key}`));
-    const mistake = dimensions
-      ? undefined
-      : `the table ${this.#name} is not the gateway's; name another by OMP_LIBSQL_TABLE`;
-    const [first] = await this.#rows(`SELECT 1 FROM ${this.#table} LIMIT 1`, [], call);
-    return { dimensions: Number(dimensions), empty: first === undefined, mistake, unindexed };
-  }
-
-  async prepare({ dimensions }: { readonly dimensions: number }, call: Call) {
-    const vector = `"vector" F32_BLOB(${dimensions}) NOT NULL`;
-    const columns = ['"id" TEXT PRIMARY KEY NOT NULL', ...typed(SHORT), vector, ...typed(LONG)];
-    const indexes = Object.entries(INDEXES).map(
-      ([key, on]) => `CREATE INDEX IF NOT EXISTS "${this.#name}_${key}" ON ${this.#table} (${on})`,
-    );
-    for (const pragma of this.#client.protocol === 'file' ? PRAGMAS : [])
-      await this.#rows(`PRAGMA ${pragma}`, [], call);
-    await this.#write([`CREATE TABLE IF NOT EXISTS ${this.#table} (${columns.join(', ')})`, ...indexes], call);
-  }
-
-  async upsert(points: readonly Point[], call: Call) {
-    const set = COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ');
-    const into = `INSERT INTO ${this.#table} ("id", ${COLUMNS.join(', ')}) VALUES (?, ${MARKS})`;
-    const sql = `${into} ON CONFLICT ("id") DO UPDATE SET ${set}`;
-    await this.#write(
-      points.map((point) => ({ sql, args: [point.id, ...valuesOf(point)] })),
-      call,
-    );
-  }
-
-  async replace(point: Point, updated: number, call: Call): Promise<boolean> {
-    const sql = `UPDATE ${this.#table} SET (${COLUMNS.join(', ')}) = (${MARKS}) WHERE "id" = ? AND "updated" = ?`;
-    return (await this.#write([{ sql, args: [...valuesOf(point), point.id, updated] }], call)) > 0;
-  }
-
-  async removeIf(id: string, updated: number, call: Call): Promise<boolean> {
-    const sql = `DELETE FROM ${this.#table} WHERE "id" = ? AND "updated" = ?`;
-    return (await this.#write([{ sql, args: [id, updated] }], call)) > 0;
-  }
-
-  async remove(ids: readonly string[], call: Call) {
-    await this.#write([{ sql: `DELETE FROM ${this.#table} WHERE ${IN_IDS}`, args: [JSON.stringify(ids)] }], call);
-  }
-
-  async fetch(ids: readonly string[], select: Selection, call: Call) {
-    const sql = `SELECT ${selected(select)} FROM ${this.#table} WHERE ${IN_IDS}`;
-    return (await this.#rows(sql, [JSON.stringify(ids)], call)).map(pointOf);
-  }
-
-  /** The distances are computed of small columns; then the nearest are read. */
-  async query({ vector, filter, limit, select }: QueryRequest, call: Call): Promise<Match[]> {
-    const { sql: where, args } = condition(filter);
-    const measured = `SELECT rowid AS row, vector_distance_cos("vector", ?) AS measure FROM ${this.#table} WHERE ${where}`;
-    const nearest = `SELECT * FROM (${measured}) ORDER BY measure LIMIT ?`;
-    const joined = `FROM (${nearest}) JOIN ${this.#table} AS stored ON stored.rowid = row ORDER BY measure`;
-    const rows = await this.#rows(
-      `SELECT measure, ${selected(select)} ${joined}`,
-      [bytesOf(vector), ...args, limit],
-      call,
-    );
-    return rows.map((row) => ({ ...pointOf(row), measure: Number(row.measure) }));
-  }
-
-  async scan({ filter, order, after, limit, select }: ScanRequest, call: Call) {
-    const { sql: where, args } = condition(filter);
-    const [direction, beyond] = order?.descending ? ['DESC', '<'] : ['ASC', '>'];
-    const by = order && quoted(order.by);
-    const from = by && after ? ` AND (${by}, "memory_id") ${beyond} (?, ?)` : '';
-    const sorted = by ? ` ORDER BY ${by} ${direction}, "memory_id" ${direction}` : '';
-    const sql = `SELECT ${selected(select)} FROM ${this.#table} WHERE ${where}${from}${sorted} LIMIT ?`;
-    return (
-      await this.#rows(sql, [...args, ...(from && after ? [after.value, after.memory_id] : []), limit], call)
-    ).map(pointOf);
-  }
-
-  async count(filter: Filter, call: Call): Promise<number> {
-    const { sql, args } = condition(filter);
-    const [row] = await this.#rows(`SELECT count(*) AS count FROM ${this.#table} WHERE ${sql}`, args, call);
-    return Number(row?.count);
-  }
-
-  ping = async (call: Call) => void (await this.#rows('SELECT 1', [], call));
-  close = async () => this.#client.close();
-
-  async #rows(sql: string, args: readonly InValue[], call: Call): Promise<Row[]> {
-    return (await patiently(() => this.#client.execute({ sql, args: [...args] }), call)).rows;
-  }
-
+function openTable(client: Client, name: string, connect: Connect): Collection {
+  const table = quoted(name);
+  const isFile = client.protocol === 'file';
+  /** A file has one client. A request to a server has one of its own, which stops with the call. */
+  const ask = <Result>(call: Call, work: (client: Client) => Promise<Result>): Promise<Result> => {
+    const ofServer = (signal: AbortSignal) =>
+      work(connect({ fetch: (request: Request) => fetch(request, { signal }) }));
+    return patiently(() => (isFile ? work(client) : stoppable(call, ofServer)), call);
+  };
+  const rowsOf = async (sql: string, args: readonly InValue[], call: Call): Promise<Row[]> =>
+    (await ask(call, (client) => client.execute({ sql, args: [...args] }))).rows;
   /** All in one transaction. Returns how many rows the last one changed. */
-  async #write(statements: readonly InStatement[], call: Call): Promise<number> {
-    const results = await patiently(() => this.#client.batch([...statements], 'write'), call);
-    return results.at(-1)?.rowsAffected ?? 0;
-  }
+  const write = async (statements: readonly InStatement[], call: Call): Promise<number> =>
+    (await ask(call, (client) => client.batch([...statements], 'write'))).at(-1)?.rowsAffected ?? 0;
+
+  return {
+    traits: isFile ? TRAITS : { ...TRAITS, ...ON_SERVER },
+
+    async describe(call) {
+      const rows = await rowsOf('SELECT name, sql FROM sqlite_master WHERE tbl_name = ?', [name], call);
+      const created = rows.find((row) => row.name === name)?.sql;
+      if (created === undefined) return undefined;
+      const [, dimensions] = /"vector" F32_BLOB\((\d{1,6})\)/.exec(String(created)) ?? [];
+      const unindexed = Object.keys(INDEXES).filter((key) => !rows.some((row) => row.name === `${name}_${key}`));
+      const mistake = dimensions
+        ? undefined
+        : `the table ${name} is not the gateway's; name another by OMP_LIBSQL_TABLE`;
+      const [first] = await rowsOf(`SELECT 1 FROM ${table} LIMIT 1`, [], call);
+      return { dimensions: Number(dimensions), empty: first === undefined, mistake, unindexed };
+    },
+
+    async prepare({ dimensions }, call) {
+      const vector = `"vector" F32_BLOB(${dimensions}) NOT NULL`;
+      const columns = ['"id" TEXT PRIMARY KEY NOT NULL', ...typed(SHORT), vector, ...typed(LONG)];
+      const indexes = Object.entries(INDEXES).map(
+        ([key, on]) => `CREATE INDEX IF NOT EXISTS "${name}_${key}" ON ${table} (${on})`,
+      );
+      for (const pragma of isFile ? PRAGMAS : []) await rowsOf(`PRAGMA ${pragma}`, [], call);
+      await write([`CREATE TABLE IF NOT EXISTS ${table} (${columns.join(', ')})`, ...indexes], call);
+    },
+
+    async upsert(points, call) {
+      const set = COLUMNS.map((column) => `${column} = excluded.${column}`).join(', ');
+      const into = `INSERT INTO ${table} ("id", ${COLUMNS.join(', ')}) VALUES (?, ${MARKS})`;
+      const sql = `${into} ON CONFLICT ("id") DO UPDATE SET ${set}`;
+      const statements = points.map((point) => ({ sql, args: [point.id, ...valuesOf(point)] }));
+      await write(statements, call);
+    },
+
+    async replace(point, updated, call) {
+      const sql = `UPDATE ${table} SET (${COLUMNS.join(', ')}) = (${MARKS}) WHERE "id" = ? AND "updated" = ?`;
+      return (await write([{ sql, args: [...valuesOf(point), point.id, updated] }], call)) > 0;
+    },
+
+    async removeIf(id, updated, call) {
+      const sql = `DELETE FROM ${table} WHERE "id" = ? AND "updated" = ?`;
+      return (await write([{ sql, args: [id, updated] }], call)) > 0;
+    },
+
+    async remove(ids, call) {
+      await write([{ sql: `DELETE FROM ${table} WHERE ${IN_IDS}`, args: [JSON.stringify(ids)] }], call);
+    },
+
+    async fetch(ids, select, call) {
+      const sql = `SELECT ${selected(select)} FROM ${table} WHERE ${IN_IDS}`;
+      return (await rowsOf(sql, [JSON.stringify(ids)], call)).map(pointOf);
+    },
+
+    /** The distances are computed of small columns; then the nearest are read. */
+    async query({ vector, filter, limit, select }, call) {
+      const { sql: where, args } = condition(filter);
+      const measured = `SELECT rowid AS row, vector_distance_cos("vector", ?) AS measure FROM ${table} WHERE ${where}`;
+      const nearest = `SELECT * FROM (${measured}) ORDER BY measure LIMIT ?`;
+      const joined = `FROM (${nearest}) JOIN ${table} AS stored ON stored.rowid = row ORDER BY measure`;
+      const sql = `SELECT measure, ${selected(select)} ${joined}`;
+      const rows = await rowsOf(sql, [bytesOf(vector), ...args, limit], call);
+      return rows.map((row) => ({ ...pointOf(row), measure: Number(row.measure) }));
+    },
+
+    async scan({ filter, order, after, limit, select }, call) {
+      const { sql: where, args } = condition(filter);
+      const [direction, beyond] = order?.descending ? ['DESC', '<'] : ['ASC', '>'];
+      const by = order && quoted(order.by);
+      const from = by && after ? ` AND (${by}, "memory_id") ${beyond} (?, ?)` : '';
+      const sorted = by ? ` ORDER BY ${by} ${direction}, "memory_id" ${direction}` : '';
+      const sql = `SELECT ${selected(select)} FROM ${table} WHERE ${where}${from}${sorted} LIMIT ?`;
+      const place = from && after ? [after.value, after.memory_id] : [];
+      return (await rowsOf(sql, [...args, ...place, limit], call)).map(pointOf);
+    },
+
+    async count(filter, call) {
+      const { sql, args } = condition(filter);
+      const [row] = await rowsOf(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`, args, call);
+      return Number(row?.count);
+    },
+
+    ping: async (call) => void (await rowsOf('SELECT 1', [], call)),
+    close: async () => client.close(),
+  };
 }
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8Array(buffer, byteOffset, byteLength);
@@ -280,8 +271,10 @@ function condition(filter: Filter): Sql {
 }
 
 const codeOf = (error: unknown): string => String((error as Partial<NodeJS.ErrnoException>).code);
+const NONSENSE = `${TITLE}, or what stands before it, answered what cannot be read`;
+const UNREADABLE: Failure = { message: NONSENSE, retry: 'reads', down: true };
 
-/** By the code of SQLite. A transaction that fails leaves nothing. */
+/** By the code of SQLite, or of a server. A transaction that fails leaves nothing. */
 const FAILURES: Readonly<Record<string, Failure>> = {
   SQLITE_BUSY: { message: 'another process keeps writing to the libSQL file', retry: 'safe' },
   SQLITE_FULL: { message: 'the disk of the libSQL database is full', down: true, loggable: true },
@@ -290,11 +283,16 @@ const FAILURES: Readonly<Record<string, Failure>> = {
   SQLITE_NOTADB: { message: 'the file is no libSQL database', loggable: true },
   SQLITE_CORRUPT: { message: 'the libSQL file is damaged', down: true, loggable: true },
   SQLITE_TOOBIG: { code: 'payload_too_large', message: 'this is too large for libSQL' },
-  SQLITE_AUTH: { message: 'libSQL does not allow this to the token of the gateway' },
+  RESPONSE_TOO_LARGE: { code: 'payload_too_large', message: 'the libSQL server has no room for the answer now' },
+  TRANSACTION_TIMEOUT: { message: 'the write took the libSQL server too long, and was undone', retry: 'safe' },
+  BLOCKED: { message: 'the libSQL server blocks the database, as its operator wants', loggable: true },
+  HRANA_PROTO_ERROR: UNREADABLE,
 };
 
 function failure(error: unknown): Failure | undefined {
   const { status } = (error instanceof Error ? (error.cause ?? error) : {}) as { readonly status?: unknown };
+  if (error instanceof SyntaxError) return UNREADABLE;
+  if (status === 404) return { message: `${TITLE} has no such database` };
   const ofServer = typeof status === 'number' ? failureOfStatus(TITLE, status) : failureOfConnection(TITLE, error);
   return FAILURES[codeOf(error)] ?? ofServer;
 }

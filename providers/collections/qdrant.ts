@@ -15,6 +15,7 @@ import {
   loadPackage,
   type Point,
   type Selection,
+  stoppable,
 } from '#provider';
 
 const TITLE = 'Qdrant';
@@ -257,18 +258,11 @@ class NotYet extends Error {
 
 type Request<Result> = (init: { readonly signal: AbortSignal }) => Promise<Response<Result>>;
 
-/** Each request has a signal of its own: `fetch` never lets go of the one it got, and a call may make thousands. */
 async function ask<Result>(call: Call, request: Request<Result>): Promise<Result> {
-  const controller = new AbortController();
-  const stop = call.onAbort(() => controller.abort(call.signal.reason));
-  try {
-    const { data } = await request({ signal: controller.signal });
-    const result = typeof data === 'object' ? data.result : undefined;
-    if (result === undefined || result === null) throw new Nonsense('an answer without a result');
-    return result;
-  } finally {
-    stop();
-  }
+  const { data } = await stoppable(call, (signal) => request({ signal }));
+  const result = typeof data === 'object' ? data.result : undefined;
+  if (result === undefined || result === null) throw new Nonsense('an answer without a result');
+  return result;
 }
 
 const statusOf = (error: unknown): number | undefined => {

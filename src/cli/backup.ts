@@ -5,7 +5,8 @@ import type { Holdings, ProviderModule, RestoreContext } from '#contract';
 import { auditOptions, providerOptions } from '../config/config-options.ts';
 import { withStore } from '../config/mounted-stores.ts';
 import { providerModule } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
+import type { Commands } from './command.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './options.ts';
 import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
 
 /** What `omp-gateway backup --help` and `omp-gateway restore --help` print: at most 80 columns wide, ends with a newline. */
@@ -123,3 +124,5 @@ const run = (
   });
 
 const OPTIONS = { ...COMMON_OPTIONS, ...STORE_OPTION, 'without-users': { type: 'string' } } as const;
+
+export const commands: Commands = { backup: runBackup, restore: runRestore };

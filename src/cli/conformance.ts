@@ -5,6 +5,7 @@ import { DENIED_SCOPE, type Send } from '../conformance/kit.ts';
 import { countsOf, toBadge, toJson, toJunit, toText } from '../conformance/report.ts';
 import { type Run, runAll } from '../conformance/run.ts';
 import { version } from '../package.ts';
+import type { Commands } from './command.ts';
 import { Mistake, report, runCommand, type Terminal, untilSignal } from './terminal.ts';
 
 /** What `omp-gateway conformance --help` prints: at most 80 columns wide, ends with a newline. */
@@ -128,3 +129,5 @@ export const runConformance = (argv: readonly string[], terminal: Terminal): Pro
       return failed > 0 || signal.aborted ? 1 : 0;
     });
   });
+
+export const commands: Commands = { conformance: runConformance };

@@ -16,7 +16,8 @@ import { type Config, isBuiltIn } from '../config/settings.ts';
 import { compose } from '../core/compose.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import type { Commands } from './command.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './options.ts';
 import { printable, runCommand, type Style, type Terminal } from './terminal.ts';
 
 /** What `omp-gateway doctor --help` prints: at most 80 columns wide, ends with a newline. */
@@ -251,3 +252,5 @@ function summary(findings: readonly Finding[]): string {
   if (counts === '') return 'No problems found.';
   return `${counts}. ${findings.some(isProblem) ? 'The gateway cannot serve.' : 'The gateway can serve.'}`;
 }
+
+export const commands: Commands = { doctor: runDoctor };

@@ -1,9 +1,9 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Environment } from '../config/mistakes.ts';
+import type { Commands, CommandTerminal } from './command.ts';
 import { HOOK_CLIENTS, type HookClient, hookClient } from './hook-clients.ts';
 import type { HookCommands } from './hook-files.ts';
 import {
@@ -62,13 +62,8 @@ const HOOK_OPTIONS = {
 const FILE_OPTIONS = { project: { type: 'boolean' }, 'dry-run': { type: 'boolean' } } as const;
 const HELP = { help: { type: 'boolean', short: 'h' } } as const;
 
-export interface HookTerminal extends Terminal {
-  readonly stdin: Readable;
-  cwd(): string;
-}
-
 /** `omp-gateway hooks`. Returns the exit status: 0; 1: failed; 2: wrong arguments; for `run` always 0. */
-export async function runHooks([command, ...args]: readonly string[], terminal: HookTerminal): Promise<number> {
+export async function runHooks([command, ...args]: readonly string[], terminal: CommandTerminal): Promise<number> {
   if (command === 'run') {
     await run(args, terminal);
     return 0;
@@ -83,7 +78,7 @@ export async function runHooks([command, ...args]: readonly string[], terminal: 
 }
 
 /** A client takes status 2 for an order to block the prompt, so no mistake may end with it. */
-async function run(args: readonly string[], terminal: HookTerminal): Promise<void> {
+async function run(args: readonly string[], terminal: CommandTerminal): Promise<void> {
   try {
     const options = { ...HOOK_OPTIONS, ...HELP };
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
@@ -112,7 +107,7 @@ function checkNumbers(options: HookOptions): void {
   }
 }
 
-async function install(args: readonly string[], terminal: HookTerminal): Promise<number> {
+async function install(args: readonly string[], terminal: CommandTerminal): Promise<number> {
   const options = { ...HOOK_OPTIONS, ...FILE_OPTIONS, ...HELP };
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (values.help) return help(terminal);
@@ -135,7 +130,7 @@ async function install(args: readonly string[], terminal: HookTerminal): Promise
   return change({ target, dryRun, hooks: { commands, deadlineMs }, done: 'installed' }, terminal);
 }
 
-async function uninstall(args: readonly string[], terminal: HookTerminal): Promise<number> {
+async function uninstall(args: readonly string[], terminal: CommandTerminal): Promise<number> {
   const options = { ...FILE_OPTIONS, ...HELP };
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (values.help) return help(terminal);
@@ -143,7 +138,7 @@ async function uninstall(args: readonly string[], terminal: HookTerminal): Promi
   return change({ target, dryRun: values['dry-run'], done: 'removed' }, terminal);
 }
 
-async function status(args: readonly string[], terminal: HookTerminal): Promise<number> {
+async function status(args: readonly string[], terminal: CommandTerminal): Promise<number> {
   const options = { project: FILE_OPTIONS.project, ...HELP };
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (values.help) return help(terminal);
@@ -166,7 +161,7 @@ interface Change {
 }
 
 /** Writes the file of the client, or prints what it would become. */
-async function change({ target, dryRun, hooks, done }: Change, terminal: HookTerminal): Promise<number> {
+async function change({ target, dryRun, hooks, done }: Change, terminal: CommandTerminal): Promise<number> {
   const { planChange, writeChange } = await import('./hook-files.ts');
   const plan = planChange(target, hooks);
   const { file, before, after } = plan;
@@ -192,7 +187,7 @@ interface Target {
   readonly records: string;
 }
 
-function targetOf([name, extra]: readonly string[], project: boolean | undefined, terminal: HookTerminal): Target {
+function targetOf([name, extra]: readonly string[], project: boolean | undefined, terminal: CommandTerminal): Target {
   const client = name === undefined ? undefined : hookClient(name);
   if (!client || name === undefined) throw new Mistake(`the client must be one of ${NAMES.join(', ')}`);
   if (extra !== undefined) throw new Mistake(`Unexpected argument '${extra}'`);
@@ -221,3 +216,5 @@ const argumentsOf = (hook: HookOptions): string[] =>
 /** For a POSIX shell. */
 const commandLine = (words: readonly string[]): string =>
   words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+
+export const commands: Commands = { hooks: runHooks };

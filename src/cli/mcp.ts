@@ -12,8 +12,8 @@ import { overHttp, remoteCapabilities } from '../mcp/over-http.ts';
 import type { Supported } from '../mcp/server.ts';
 import { type OpenedStore, shareStore } from '../mcp/shared-store.ts';
 import { inProcess, type UserMemories } from '../mcp/tools.ts';
-import type { Gate } from '../verbs/gate.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './arguments.ts';
+import type { Commands, OpenStore } from './command.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, type Flags } from './options.ts';
 import { explainError, runCommand, type Terminal, terminalLog } from './terminal.ts';
 import { requireUserName } from './user-name.ts';
 
@@ -36,9 +36,6 @@ arguments. Messages go to standard error.
 `;
 
 const OPTIONS = { ...COMMON_OPTIONS, url: { type: 'string' }, user: { type: 'string' } } as const;
-
-/** Opens the configured store without a server. */
-export type OpenStore = (config: Config, log: Log) => Promise<{ readonly gate: Gate; close(): Promise<void> }>;
 
 /** The memories of the tools, and what to close at the end. */
 interface Reached {
@@ -142,3 +139,5 @@ function shown(thrown: unknown, log: Log): OmpError {
   if (error.cause !== undefined) log.warn({}, explainError(error));
   return error;
 }
+
+export const commands: Commands = { mcp: runMcp };

@@ -3,7 +3,6 @@ import { replaceFile } from '../move/export-file.ts';
 import { differenceText, sideOf, touchedSide } from '../move/follow.ts';
 import type { GatewayStore } from '../move/store.ts';
 import { type Comparison, compare, compareQueries, type QueryResult, type Side } from '../move/verify.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import {
   applyNext,
   type Counts,
@@ -17,6 +16,7 @@ import {
 } from './move-following.ts';
 import type { Run } from './move-run.ts';
 import { memories, number } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 import { explainError, printable } from './terminal.ts';
 
 /** Queries that are compared. */
@@ -61,7 +61,7 @@ interface Report {
 export async function cutOver(
   names: readonly [string, string],
   following: Following,
-  request: MoveRequest,
+  request: StoreRequest,
   run: Run,
 ): Promise<number> {
   const { source, target, state, rejected, users } = following;
@@ -184,7 +184,7 @@ async function drain(following: Following): Promise<void> {
 async function verifyAll(
   following: Following,
   before: Awaited<ReturnType<typeof compare>>,
-  { overlap: least }: MoveRequest,
+  { overlap: least }: StoreRequest,
 ): Promise<Pick<Report, 'reasons' | 'frozen' | 'users' | 'queries'>> {
   const { source, target, users, touched = { ids: new Set(), users: new Set() }, signal, rejected } = following;
   if (following.state.cursor === null) await reconcile(following);

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { FORMAT, type Header, type Line, openWriter, partOf, writerTo } from '../move/export-file.ts';
 import { type GatewayStore, pagesOf } from '../move/store.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import { endedByReader, fromOf, leftOutText, type Run, savedPlace, standardOutput, withVersions } from './move-run.ts';
 import { memories } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 
 export const WalkPlace = z.object({ user: z.int().nonnegative(), cursor: z.string().optional() });
 
 /** `omp-gateway export`. Returns the exit status. */
-export async function runExport(request: MoveRequest, run: Run): Promise<number> {
+export async function runExport(request: StoreRequest, run: Run): Promise<number> {
   const { filters, names, values } = request;
   const [path = '-'] = names;
   const isFile = path !== '-';
@@ -51,7 +51,7 @@ export async function runExport(request: MoveRequest, run: Run): Promise<number>
 const leftOut = (page: readonly ExportedMemory[]): number =>
   page.reduce((sum, { versions_left_out = 0 }) => sum + versions_left_out, 0);
 
-const headerOf = ({ capabilities }: GatewayStore, { filters }: MoveRequest): Header => ({
+const headerOf = ({ capabilities }: GatewayStore, { filters }: StoreRequest): Header => ({
   omp_export: FORMAT,
   source: capabilities.provider,
   exported_at: new Date().toISOString(),

@@ -2,7 +2,6 @@ import { setTimeout } from 'node:timers/promises';
 import type { ExportedMemory } from '../../clients/typescript/src/index.ts';
 import { createFollower } from '../move/follow.ts';
 import { type GatewayStore, pagesOf } from '../move/store.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import { cutOver } from './move-cutover.ts';
 import {
   applyNext,
@@ -18,6 +17,7 @@ import {
 } from './move-following.ts';
 import { type Run, requireImport, vectorsText } from './move-run.ts';
 import { memories, number } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 
 /** Seconds that one request waits for a change. */
 const WAIT = 20;
@@ -25,7 +25,7 @@ const WAIT = 20;
 const PAUSE_MS = 5_000;
 
 /** `omp-gateway migrate --follow` and `--cutover`. Returns the exit status. */
-export async function runFollow(names: readonly [string, string], request: MoveRequest, run: Run): Promise<number> {
+export async function runFollow(names: readonly [string, string], request: StoreRequest, run: Run): Promise<number> {
   const { values, filters, concurrency, perMinute } = request;
   const { signal } = run;
   const { users } = filters;

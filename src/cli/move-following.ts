@@ -3,9 +3,9 @@ import type { ChangePage } from '../../clients/typescript/src/index.ts';
 import { type Follower, sideOf, type Touched } from '../move/follow.ts';
 import { type GatewayStore, PATIENCE } from '../move/store.ts';
 import { compare } from '../move/verify.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import { WalkPlace } from './move-export.ts';
 import { PAGE, type SavedPlace, savedPlace } from './move-run.ts';
+import type { StoreRequest } from './store-arguments.ts';
 
 const State = z.object({
   /** Up to where the feed of the source is applied; null: it has none. */
@@ -42,7 +42,7 @@ const CHANGES = 500;
 export const placeOf = (
   names: readonly [string, string],
   users: readonly string[],
-  request: MoveRequest,
+  request: StoreRequest,
 ): SavedPlace<FollowState> =>
   savedPlace((request.values.progress as string | undefined) ?? 'omp-migrate.json', ['follow', ...names, users], State);
 

@@ -6,7 +6,6 @@ import { createCopy, total } from '../move/copy.ts';
 import { type Header, readFile } from '../move/export-file.ts';
 import { DAMAGED, readCsv, readMem0 } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import {
   inPages,
   outcome,
@@ -20,10 +19,11 @@ import {
   withVersions,
 } from './move-run.ts';
 import { memories } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 import { Mistake } from './terminal.ts';
 
 /** `omp-gateway import`. Returns the exit status. */
-export async function runImport(request: MoveRequest, run: Run): Promise<number> {
+export async function runImport(request: StoreRequest, run: Run): Promise<number> {
   const { values, perMinute } = request;
   const path = pathOf(request);
   // Standard input can be read only once.
@@ -86,7 +86,7 @@ interface FileCount {
 }
 
 /** Reads the file to its end. Throws if it is not whole. */
-async function count(request: MoveRequest, run: Run): Promise<FileCount> {
+async function count(request: StoreRequest, run: Run): Promise<FileCount> {
   const matches = matcherOf(request.filters);
   const counts = { total: 0, matching: 0, damaged: 0, embedding: null as Header['embedding'] };
   const onHeader = ({ embedding }: Header) => Object.assign(counts, { embedding });
@@ -98,7 +98,7 @@ async function count(request: MoveRequest, run: Run): Promise<FileCount> {
   return counts;
 }
 
-function dryRun({ total: all, matching, damaged }: FileCount, { values }: MoveRequest, run: Run): number {
+function dryRun({ total: all, matching, damaged }: FileCount, { values }: StoreRequest, run: Run): number {
   sayLeftOut(all - matching - damaged, run);
   if (damaged > 0) run.say(`Damaged rows, which are no memories: ${damaged}.`);
   run.terminal.stdout.write(
@@ -113,10 +113,10 @@ function sayLeftOut(leftOut: number, run: Run): void {
   if (leftOut > 0) run.say(`The filters leave out ${memories(leftOut)}.`);
 }
 
-const pathOf = ({ names: [path = '-'] }: MoveRequest): string => path;
+const pathOf = ({ names: [path = '-'] }: StoreRequest): string => path;
 
 /** Where an interrupted import goes on: so many memories after the beginning of the file. */
-function savedPlaceOf(path: string, request: MoveRequest): SavedPlace<number> {
+function savedPlaceOf(path: string, request: StoreRequest): SavedPlace<number> {
   const { filters, onConflict, values } = request;
   const question = [
     path,
@@ -132,7 +132,7 @@ function savedPlaceOf(path: string, request: MoveRequest): SavedPlace<number> {
 }
 
 /** The memory after so many others, for people: in which line or row it is. */
-function placeInFile(before: number, { values: { format } }: MoveRequest): string {
+function placeInFile(before: number, { values: { format } }: StoreRequest): string {
   if (format === 'mem0') return `memory ${before + 1}`;
   // The first one is the header.
   return `${format === 'csv' ? 'row' : 'line'} ${before + 2}`;
@@ -140,7 +140,7 @@ function placeInFile(before: number, { values: { format } }: MoveRequest): strin
 
 /** The memories of the file in its format. The import rejects those that are none. */
 async function* read(
-  request: MoveRequest,
+  request: StoreRequest,
   run: Run,
   onHeader: (header: Header) => void,
 ): AsyncGenerator<ExportedMemory> {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { type Counts, createCopy, noCounts, total } from '../move/copy.ts';
 import { pagesOf } from '../move/store.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import { WalkPlace } from './move-export.ts';
 import { runFollow } from './move-follow.ts';
 import { outcome, type Run, requireImport, savedPlace, vectorsText, withVersions } from './move-run.ts';
 import { memories } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 import { Mistake } from './terminal.ts';
 
 /** `place`: within a pass that began at `started`. `rejected`: the target rejected something of the pass. */
@@ -20,7 +20,7 @@ const State = z.object({
 const MARGIN_MS = 60_000;
 
 /** `omp-gateway migrate`. Returns the exit status. */
-export async function runMigrate(request: MoveRequest, run: Run): Promise<number> {
+export async function runMigrate(request: StoreRequest, run: Run): Promise<number> {
   const { values, filters, perMinute } = request;
   const [from = values.from as string | undefined, to = values.to as string | undefined] = request.names;
   if (from === undefined || to === undefined) throw new Mistake('expected A and B, or --from and --to');
@@ -69,7 +69,7 @@ export async function runMigrate(request: MoveRequest, run: Run): Promise<number
   }
 }
 
-function ended(all: Counts, rejected: boolean, request: MoveRequest, run: Run): number {
+function ended(all: Counts, rejected: boolean, request: StoreRequest, run: Run): number {
   run.end();
   if (!request.values.json) {
     run.say(

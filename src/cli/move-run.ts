@@ -5,8 +5,8 @@ import type { Counts } from '../move/copy.ts';
 import { type Header, type Output, replaceFile, streamOutput } from '../move/export-file.ts';
 import { parseJson } from '../move/json.ts';
 import type { GatewayStore } from '../move/store.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import { memories, number, type Progress } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 import { escapeControls, printable, report, type Terminal } from './terminal.ts';
 
 /** What `export`, `import`, `migrate` and `verify` run with. */
@@ -24,15 +24,15 @@ export interface Run {
   onStop(describe: () => string): void;
 }
 
-export function fromOf({ values }: MoveRequest): string {
+export function fromOf({ values }: StoreRequest): string {
   const name = (values.from as string | undefined) ?? 'config';
   return values.store === undefined ? name : `${name}#${values.store}`;
 }
-export const toOf = ({ values }: MoveRequest): string => (values.to as string | undefined) ?? 'config';
+export const toOf = ({ values }: StoreRequest): string => (values.to as string | undefined) ?? 'config';
 export const isStoreName = (name: string): boolean => /^https?:\/\//.test(name) || /^config(?:[:#]|$)/.test(name);
 
 /** What `--versions` adds to the question of a saved place. */
-export const withVersions = ({ versions }: MoveRequest['values']): string[] => (versions ? ['versions'] : []);
+export const withVersions = ({ versions }: StoreRequest['values']): string[] => (versions ? ['versions'] : []);
 
 /** Memories of one request to read them, and between two saved places. */
 export const PAGE = 500;
@@ -77,7 +77,7 @@ export const leftOutText = (versions: number): string =>
   `${number(versions)} old versions are left out: one request does not hold all of a memory`;
 
 /** Prints what was stored and rejected, as JSON with `more`. Returns the exit status. */
-export function outcome(counts: Counts, { values }: MoveRequest, { terminal }: Run, more: object = {}): number {
+export function outcome(counts: Counts, { values }: StoreRequest, { terminal }: Run, more: object = {}): number {
   const { stored, unchanged, skipped, rejections, rejected } = counts;
   if (values.json) terminal.stdout.write(`${JSON.stringify({ ...counts, ...more }, null, 2)}\n`);
   else {

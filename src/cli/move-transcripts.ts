@@ -7,16 +7,16 @@ import type { Fields } from '../move/readers.ts';
 import { matcherOf } from '../move/store.ts';
 import { TRANSCRIPT_FORMATS, type TranscriptFormatName } from '../move/transcript-formats.ts';
 import { emptySummary, openTranscripts, REASONS, type Reason, type Summary } from '../move/transcripts.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import { inPages, outcome, PAGE, type Run, requireImport, toOf, vectorsText } from './move-run.ts';
 import { memories, number } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 import { Mistake, printable } from './terminal.ts';
 
 /** Milliseconds between two looks at all files. */
 const PAUSE_MS = 2_000;
 
 /** `omp-gateway import --format claude-code` and others. Returns the exit status. */
-export async function runTranscripts(format: TranscriptFormatName, request: MoveRequest, run: Run): Promise<number> {
+export async function runTranscripts(format: TranscriptFormatName, request: StoreRequest, run: Run): Promise<number> {
   const { values, filters, perMinute, limit } = request;
   const { signal } = run;
   const [user_id, ...others] = filters.users;

@@ -3,13 +3,13 @@ import { readFile } from '../move/export-file.ts';
 import { differenceText } from '../move/follow.ts';
 import { type Filters, matcherOf, pagesOf } from '../move/store.ts';
 import { type Side, type Verification, verify } from '../move/verify.ts';
-import type { MoveRequest } from './move-arguments.ts';
 import { isStoreName, PAGE, type Run } from './move-run.ts';
 import { memories, number } from './progress.ts';
+import type { StoreRequest } from './store-arguments.ts';
 import { printable } from './terminal.ts';
 
 /** `omp-gateway verify`. Returns the exit status. */
-export async function runVerify(request: MoveRequest, run: Run): Promise<number> {
+export async function runVerify(request: StoreRequest, run: Run): Promise<number> {
   const { names, filters, queries, overlap: least, values } = request;
   let done = 0;
   run.onStop(() => `${memories(done)} read; nothing is changed`);

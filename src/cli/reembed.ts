@@ -5,7 +5,8 @@ import { withStore } from '../config/mounted-stores.ts';
 import type { Config } from '../config/settings.ts';
 import { openEmbedder } from '../embedding/open.ts';
 import { providerModule } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './arguments.ts';
+import type { Commands } from './command.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, STORE_OPTION, STORE_USAGE } from './options.ts';
 import { memories, number, ofTotal, showProgress } from './progress.ts';
 import { Mistake, runCommand, type Terminal, terminalLog, untilSignal } from './terminal.ts';
 
@@ -152,3 +153,5 @@ const isSame = (a: EmbedderIdentity, b: EmbedderIdentity): boolean =>
   a.model === b.model && a.dimensions === b.dimensions;
 /** English text has about four characters per token. */
 const tokens = (characters: number): number => Math.ceil(characters / 4);
+
+export const commands: Commands = { reembed: runReembed };

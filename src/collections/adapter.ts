@@ -1,7 +1,8 @@
+import type { Call } from '#contract';
 import type { Failure } from './collection.ts';
 
 /*
- * What adapters share: loading a client library, and what an answer of an HTTP interface means.
+ * What adapters share: loading a client library, requests that stop with their call, and what an answer of an HTTP interface means.
  */
 
 /**
@@ -17,6 +18,20 @@ export async function loadPackage<Module>(load: () => Promise<Module>, wanted: s
     // A package that is there, and lacks one of its own, says so itself.
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message.includes(`'${name}'`)) throw error;
     throw new Error(`the package ${name} is not installed; install it beside the gateway: npm install ${wanted}`);
+  }
+}
+
+/** Makes a request with a signal of its own, which aborts with the call: `fetch` never lets go of the one it got, and a call may make thousands. */
+export async function stoppable<Result>(
+  call: Call,
+  request: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController();
+  const stop = call.onAbort(() => controller.abort(call.signal.reason));
+  try {
+    return await request(controller.signal);
+  } finally {
+    stop();
   }
 }
 

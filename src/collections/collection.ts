@@ -241,7 +241,7 @@ export interface Collection extends Points {
 
 /** What an error of the client library means. */
 export interface Failure extends Pick<OmpErrorOptions, 'retry' | 'down' | 'retryAfter'> {
-  /** Default: `provider_error`. */
+  /** Default: `provider_error`. `payload_too_large` of a read: its answer would be; the kit then reads in parts. */
   readonly code?: 'provider_error' | 'rate_limited' | 'payload_too_large' | 'invalid_request' | undefined;
   /** Public, and tells what helps: no hosts, statements or contents. */
   readonly message: string;

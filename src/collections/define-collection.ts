@@ -15,6 +15,7 @@ import {
 } from '#contract';
 import { type Collection, type CollectionSpec, type Description, type Failure, FIELDS } from './collection.ts';
 import { equals } from './filters.ts';
+import { inParts } from './in-parts.ts';
 import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
 import { createReading, maxResults, type Shelf } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
@@ -226,7 +227,7 @@ function guarded<Options>(collection: Collection, spec: CollectionSpec<Options>)
     }),
   );
   // What an adapter adds for its `diagnose` stays.
-  return { ...collection, ...(methods as unknown as Collection), close: () => collection.close() };
+  return inParts({ ...collection, ...(methods as unknown as Collection), close: () => collection.close() });
 }
 
 function toOmpError<Options>(

@@ -37,7 +37,7 @@ const libsql = z.strictObject({
     env: 'OMP_LIBSQL_URL',
     description: 'Database; unset: the file memories.db in data_dir',
     allowed:
-      'an address that begins with libsql://, http://, https://, ws:// or wss://, or file: and a path; no user, password or authToken',
+      'an address that begins with libsql://, http:// or https://, or file: and a path; no user, password or authToken',
     example: 'libsql://memories-me.turso.io',
     ...LIBSQL,
   }),

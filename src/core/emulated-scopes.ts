@@ -26,6 +26,7 @@ import {
   visibleMatcher,
   withinMatcher,
 } from '#toolbox';
+import { escapeTag, fromStoredTags, tagsOfExactScope, tagsOfLiteral, toStoredTags } from './scope-tags.ts';
 import { NOTHING, SAME, SAME_ANSWER, translate } from './translate.ts';
 
 /** Records read per requested record when the gateway filters itself; each further read is larger by this factor. */
@@ -252,56 +253,6 @@ const tooFar = (scope: string | undefined): string =>
   scope === undefined
     ? 'too many memories outside the allowed scopes rank higher; add a scope or lower limit'
     : `scope: too many memories outside this prefix rank higher; end it at a whole segment ("${scope.split('/')[0]}/") or lower limit`;
-
-/**
- * Encoding of a scope as tags. `coding/preferences` becomes
- *
- *     omp:scope:coding/preferences     the scope itself, decoded when the record is read
- *     omp:under:coding                 one for every ancestor, so that the backend can filter by whole-segment prefixes
- *
- * A caller's tag that begins with the reserved prefix is stored escaped: it remains an ordinary tag for the caller and
- * cannot forge a scope.
- */
-const RESERVED = 'omp:';
-const SCOPE = `${RESERVED}scope:`;
-const UNDER = `${RESERVED}under:`;
-const ESCAPED = `${RESERVED}tag:`;
-
-export const escapeTag = (tag: string): string => (tag.startsWith(RESERVED) ? ESCAPED + tag : tag);
-
-/** The stored tags of a record with these tags and this scope. */
-export function toStoredTags(tags: readonly string[], scope: string | null): string[] {
-  const storedTags = tags.map(escapeTag);
-  if (scope === null) return storedTags;
-  for (let slash = scope.indexOf('/'); slash >= 0; slash = scope.indexOf('/', slash + 1)) {
-    storedTags.push(UNDER + scope.slice(0, slash));
-  }
-  storedTags.push(SCOPE + scope);
-  return storedTags;
-}
-
-/** The tags and the scope of stored tags. */
-export function fromStoredTags(storedTags: readonly string[]): { tags: string[]; scope: string | null } {
-  const tags: string[] = [];
-  let scope: string | null = null;
-  for (const tag of storedTags) {
-    if (!tag.startsWith(RESERVED)) tags.push(tag);
-    else if (tag.startsWith(ESCAPED)) tags.push(tag.slice(ESCAPED.length));
-    else if (tag.startsWith(SCOPE)) scope = tag.slice(SCOPE.length);
-  }
-  return { tags, scope };
-}
-
-/**
- * Tags that all records of a scope filter have, where all matching scopes start with `literal`: an ancestor if `literal`
- * contains a whole segment, else none.
- */
-export function tagsOfLiteral(literal: string): string[] {
-  const slash = literal.lastIndexOf('/');
-  return slash > 0 ? [UNDER + literal.slice(0, slash)] : [];
-}
-
-export const tagsOfExactScope = (scope: string): string[] => [SCOPE + scope];
 
 /**
  * For a provider without scopes and without tags to emulate them. All its records are unscoped. Requests that use a scope

@@ -1,5 +1,5 @@
 /** A caller and its grants: what they are and how they are parsed. `access.ts` decides by them which memories it may see and change. */
-import { type Call, type Caller, invalidRequest, MAX_SCOPE_LENGTH, OmpError, type Within } from '#contract';
+import { type Call, type Caller, invalidRequest, MAX_SCOPE_LENGTH, type Within } from '#contract';
 
 /**
  * Actions of a grant: `read` is get, list, search, context, audit, changes, users and stats, and export in all scopes;
@@ -58,16 +58,6 @@ export interface Principal extends Caller {
   readonly grants: Grants;
   /** Whether what it writes is marked as untrusted (Decision 54). Absent: no. */
   readonly untrusted?: boolean;
-}
-
-/**
- * The user that a caller acts for: the one that the request names, else the only one that the caller may access; undefined:
- * none is known. Throws `scope_denied` if the caller may not access the named user.
- */
-export function userOf({ users }: Principal, user: string | undefined): string | undefined {
-  if (user === undefined) return users?.length === 1 ? users[0] : undefined;
-  if (users !== null && !users.includes(user)) throw new OmpError('scope_denied', 'the key may not access this user');
-  return user;
 }
 
 /** Every caller of a gateway without keys. */

@@ -18,8 +18,7 @@ export type RequestKey = Omit<IdempotencyKey, 'kind'> & Pick<KeyUse, 'fingerprin
 /** Repeated adds of one kind (Decision 20). */
 export const createRepeats = ({ keyUse, audit }: Provider, kind: IdempotencyKey['kind']) => ({
   /** The key as the provider stores it with the memories at these places. */
-  claim: (key: RequestKey | undefined, what: Pick<KeyClaim, 'before' | 'places' | 'size'>): KeyClaim | undefined =>
-    key && { ...key, kind, ...what },
+  claim: (key: RequestKey, what: Pick<KeyClaim, 'before' | 'places' | 'size'>): KeyClaim => ({ ...key, kind, ...what }),
   /** The earlier use of a key; undefined: there is none. Throws `invalid_request` if the input was another one. */
   async useOf(
     { caller, key, fingerprint }: RequestKey,

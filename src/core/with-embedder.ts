@@ -157,7 +157,7 @@ function addTo(
       const rejection = admit?.(input.user_id, usageOf(input));
       if (rejection) throw rejection;
       vector ??= await vectors.ofContent(input, call);
-      const change = { input, vector, key: claim(key, { before: undefined, places: [0], size: 1 }), limits };
+      const change = { input, vector, key: key && claim(key, { before: undefined, places: [0], size: 1 }), limits };
       const memory = await noting(fullUsers, input.user_id, add(change, call));
       // No memory: another request has used the key meanwhile. Return its result.
       if (!memory) continue;
@@ -206,7 +206,7 @@ function batchTo(
         else items.push({ place, input: inputs[place] as NewMemory, vector });
       }
       const places = items.map(({ place }) => place);
-      const claimed = claim(key, { before: use, places, size: inputs.length });
+      const claimed = key && claim(key, { before: use, places, size: inputs.length });
       const results = items.length > 0 ? await batch({ items, key: claimed, limits }, call) : [];
       for (const [i, outcome] of results?.entries() ?? []) {
         outcomes[places[i] as number] = outcome;

@@ -62,7 +62,7 @@ export async function startEmbedder(
   const { name: kind, embedder, ...limits } = raw;
   const name = store === undefined ? kind : `${store}/${kind}`;
   const protection = protect(name, (call) => embedder.embed(['memory'], 'query', call));
-  const batched = withBatching(instrumented(withUnitVectors(embedder), name, protection), {
+  const batched = withBatching(protectedBy(protection, embedder, name), {
     ...limits,
     ...(options.max_waiting !== undefined && { maxQueued: options.max_waiting }),
   });
@@ -96,20 +96,17 @@ async function openService(options: OpenAiOptions, log: Log): Promise<Raw> {
   return { name: 'openai', embedder, batchSize: options.batch_size, concurrency: OPENAI_CONCURRENCY };
 }
 
-/** Converts raw vectors to the form that `Embedder` requires. */
-const withUnitVectors = (inner: Embedder): Embedder => ({
-  model: inner.model,
-  dimensions: inner.dimensions,
-  embed: async (texts, purpose, call, apps) => (await inner.embed(texts, purpose, call, apps)).map(toUnitHalf),
-  close: () => inner.close(),
-});
-
-const instrumented = (inner: Embedder, dependency: string, protection: Protection): Embedder => {
+/** Runs each request within the protection, and converts raw vectors to the form that `Embedder` requires. */
+const protectedBy = (protection: Protection, inner: Embedder, dependency: string): Embedder => {
   const operation = { kind: 'embedding', dependency, name: 'embed', reads: true } as const;
   return {
-    ...inner,
-    embed: (texts, purpose, call, apps) =>
-      protection.run(operation, call, (own) => inner.embed(texts, purpose, own, apps)),
+    model: inner.model,
+    dimensions: inner.dimensions,
+    async embed(texts, purpose, call, apps) {
+      const vectors = await protection.run(operation, call, (own) => inner.embed(texts, purpose, own, apps));
+      return vectors.map(toUnitHalf);
+    },
+    close: () => inner.close(),
   };
 };
 
@@ -200,7 +197,7 @@ export const FOREIGN_SCRIPT =
 /** Whether most letters are of another script. */
 function isForeign(text: string): boolean {
   const letters = text.slice(0, BEGINNING).match(/\p{L}/gu) ?? [];
-  const latin = letters.filter((letter) => /\p{Script=Latin}/u.test(letter));
+  const latin = letters.join('').match(/\p{Script=Latin}/gu) ?? [];
   return 2 * latin.length < letters.length;
 }
 

@@ -55,13 +55,11 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
-    setImmediate(() => {
-      scheduled = false;
-      startBatches();
-    });
+    setImmediate(startBatches);
   }
 
   function startBatches(): void {
+    scheduled = false;
     while (running < limits.concurrency) {
       const other = lastServed === 'query' ? 'document' : 'query';
       const purpose = queues[other].size > 0 ? other : lastServed;
@@ -86,7 +84,8 @@ export function withBatching(inner: Embedder, limits: BatchingLimits): Embedder 
   function requireRoom(texts: readonly string[]): void {
     const before = queueLength();
     const room = (limits.concurrency - running) * limits.batchSize;
-    const bytes = texts.reduce((sum, text) => sum + sizeOf(text), queuedBytes);
+    let bytes = queuedBytes;
+    for (const text of texts) bytes += sizeOf(text);
     if (before === 0 || (before + texts.length <= room + maxQueued && bytes <= MAX_QUEUED_BYTES)) return;
     throw new OmpError('rate_limited', 'too many texts are queued for embedding; retry in 1 s', {
       retryAfter: 1,
@@ -156,10 +155,10 @@ async function runBatch(inner: Embedder, items: readonly Item[], purpose: Purpos
     const apps = some.map(({ call }) => call.caller.app);
     try {
       const texts = some.map(({ text }) => text);
-      const vectors = await inner.embed(texts, purpose, batchCall(first.call, cancel.signal), apps);
-      some.forEach((item, i) => {
-        item.resolve(vectors[i] as Float32Array);
-      });
+      // A batch belongs to the request and trace of its first text.
+      const call = first.call.with({ consistency: undefined, abortedBy: cancel.signal });
+      const vectors = await inner.embed(texts, purpose, call, apps);
+      for (const [i, item] of some.entries()) item.resolve(vectors[i] as Float32Array);
       return undefined;
     } catch (error) {
       return error;
@@ -211,9 +210,6 @@ export const rejectedText = ({ provider, cause }: Pick<OmpError, 'provider' | 'c
     ...(provider && { provider }),
     cause,
   });
-
-/** A batch belongs to the request and trace of its first text. */
-const batchCall = (call: Call, abortedBy: AbortSignal): Call => call.with({ consistency: undefined, abortedBy });
 
 /** Size of all cached vectors, and of an entry without its vector. */
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;

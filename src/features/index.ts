@@ -37,13 +37,17 @@ export function openServices(settings: FeatureSettings, running: Omit<Running, '
   return opened;
 }
 
-/** Begins the background work of all features whose services are open. */
-export const startFeatures = (services: Services, running: Running) =>
-  FEATURES.flatMap(({ service }: Feature) => {
+/** Begins the background work of all features whose services are open, and adds each at once: if a later one fails, it is closed. */
+export function startFeatures(
+  services: Services,
+  running: Running,
+  add: (name: string, close: () => Promise<void>) => void,
+): void {
+  for (const { service } of FEATURES as readonly Feature[]) {
     const one = service && services.get(service.key);
-    if (!service?.start || one === undefined) return [];
-    return [{ name: service.key.name, close: service.start(one, running).close }];
-  });
+    if (service?.start && one !== undefined) add(service.key.name, service.start(one, running).close);
+  }
+}
 
 /** The metrics of all features. */
 export const metricsOf = (services: Services, running: Running): Metric[] =>

@@ -1,13 +1,11 @@
 import { type Context, Hono } from 'hono';
-import { beginningOf, invalidRequest, type OmpError } from '#contract';
-import { userOf } from '../core/grants.ts';
+import { beginningOf, invalidRequest, OmpError } from '#contract';
 import { DEFAULT_TOOLS, MAX_ERROR_LENGTH, MAX_MESSAGE_VALUES, type ToolName } from '../mcp/names.ts';
 import { inProcess } from '../mcp/tools.ts';
 import { fits, isStorable, LIMITS } from '../verbs/fields.ts';
 import type { Gate } from '../verbs/gate.ts';
 import { reportError } from './error-envelope.ts';
-import { type Env, readJson } from './request.ts';
-import { readHeader } from './verb-routes.ts';
+import { type Env, readHeader, readJson } from './request.ts';
 
 export interface McpRoutesOptions {
   readonly gate: Gate;
@@ -33,7 +31,7 @@ export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: Mc
 
   const answer = async (c: Context<Env>) => {
     const [call, session] = [c.get('call'), c.get('session')];
-    const user_id = userOf(c.get('principal'), namedUser(c));
+    const user_id = userOf(c);
     handler ??= load(c);
     const { method, url } = c.req;
     const message = method === 'POST' ? await messageOf(c, max_request_bytes) : undefined;
@@ -55,15 +53,23 @@ export function mcpRoutes({ gate, max_request_bytes, tools = DEFAULT_TOOLS }: Mc
   return new Hono<Env>().on(['GET', 'POST', 'DELETE'], ['/', '/:user_id'], answer);
 }
 
-/** The user in the path, else in `X-User-Id`. Throws `invalid_request` if both are given and differ. */
-function namedUser(c: Context<Env>): string | undefined {
+/**
+ * The user that the caller acts for: the one in the path, else in `X-User-Id`, else the only one that it may access; undefined: none is
+ * known. Throws `invalid_request` if both are given and differ, and `scope_denied` if the caller may not access the user.
+ */
+function userOf(c: Context<Env>): string | undefined {
+  const { users } = c.get('principal');
   const [path, header] = [c.req.param('user_id'), readHeader(c, 'X-User-Id')];
   if (path !== undefined && header !== undefined && path !== header) {
     throw invalidRequest('X-User-Id: must be the user in the path, or be omitted');
   }
   const user = path ?? header;
-  if (user === undefined || (/\S/.test(user) && isStorable(user) && fits(user, LIMITS.userId))) return user;
-  throw invalidRequest(`user_id: must be 1 to ${LIMITS.userId} characters, not blank`);
+  if (user === undefined) return users?.length === 1 ? users[0] : undefined;
+  if (!/\S/.test(user) || !isStorable(user) || !fits(user, LIMITS.userId)) {
+    throw invalidRequest(`user_id: must be 1 to ${LIMITS.userId} characters, not blank`);
+  }
+  if (users !== null && !users.includes(user)) throw new OmpError('scope_denied', 'the key may not access this user');
+  return user;
 }
 
 const unknownUser = (): OmpError =>

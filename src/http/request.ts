@@ -277,6 +277,12 @@ export function consistencyOf(c: Context): Consistency {
   };
 }
 
+/** Node decodes header values as Latin-1; clients send user ids in UTF-8. */
+export function readHeader(c: Context<Env>, name: string): string | undefined {
+  const value = c.req.header(name);
+  return value !== undefined && name === 'X-User-Id' ? Buffer.from(value, 'latin1').toString() : value;
+}
+
 /** How long the rest of an oversized upload is read and discarded, so that its sender gets the response, not a reset. */
 const DISCARD_MS = 2_000;
 

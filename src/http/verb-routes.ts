@@ -7,7 +7,7 @@ import type { WireMemory } from '../verbs/wire-memory.ts';
 import { etagOf, namesEtag } from '../verbs/wire-memory.ts';
 import { itemError } from './error-envelope.ts';
 import { fileAnswer } from './file-answer.ts';
-import { type Env, readJson } from './request.ts';
+import { type Env, readHeader, readJson } from './request.ts';
 
 /** A route for each verb: makes the input from the request, runs the verb, and answers. */
 export function verbRoutes({ hasEtag }: Pick<Gate, 'hasEtag'>, maxRequestBytes: number): Hono<Env> {
@@ -56,12 +56,6 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 const isRepeatable = (schema: unknown): boolean =>
   (schema as { meta(): { param?: { explode?: boolean } } | undefined }).meta()?.param?.explode === true;
-
-/** Node decodes header values as Latin-1; clients send user ids in UTF-8. */
-export function readHeader(c: Context<Env>, name: string): string | undefined {
-  const value = c.req.header(name);
-  return value !== undefined && name === 'X-User-Id' ? Buffer.from(value, 'latin1').toString() : value;
-}
 
 function answerOf(
   { success: { status, tagged, file } }: Verb,

@@ -13,8 +13,7 @@ import { version } from '../package.ts';
 import { context } from '../verbs/search.ts';
 import { MAX_ERROR_LENGTH, type ToolName } from './names.ts';
 import { profile } from './profile.ts';
-import type { ToolCaller } from './tools.ts';
-import { noting, TOOLS } from './tools.ts';
+import { noting, TOOLS, type Tool, type ToolCaller } from './tools.ts';
 
 /** Read once: over HTTP, each request makes a server. */
 const VERSION = version();
@@ -45,39 +44,61 @@ const OURS = { name: 'omp-gateway', title: 'Memory' };
 export const createServer = (): McpServer =>
   new ServerOfOurs({ ...OURS, version: VERSION }, { instructions: INSTRUCTIONS, capabilities: UNCHANGING });
 
+/** What is offered: the same for every caller, so made once. */
+interface Offer {
+  readonly tools: ReadonlyMap<string, OfferedTool>;
+  readonly prompt: boolean;
+  readonly profile: boolean;
+}
+
+interface OfferedTool extends Pick<Tool, 'run'> {
+  readonly name: ToolName;
+  readonly config: Pick<Tool, 'title' | 'description'> & {
+    readonly inputSchema: Tool['input'];
+    readonly outputSchema: Tool['output'];
+    readonly annotations: Tool['hints'] & { readonly title: string; readonly openWorldHint: boolean };
+  };
+}
+
+export function offerOf({ tools, verbs, features }: McpServerOptions): Offer {
+  const supported = tools.filter((name) => verbs.includes(TOOLS[name].verb.name));
+  return {
+    tools: new Map(supported.map((name) => [name, toolOf(name, features)])),
+    prompt: verbs.includes('context'),
+    profile: verbs.includes('list'),
+  };
+}
+
+function toolOf(name: ToolName, features: Supported['features']): OfferedTool {
+  const { title, description: what, withVersions, input, output, hints, run } = TOOLS[name];
+  const description = what + (features.versions === true ? (withVersions ?? '') : '');
+  const annotations = { title, openWorldHint: false, ...hints };
+  return { name, run, config: { title, description, inputSchema: input, outputSchema: output, annotations } };
+}
+
 /** Adds the tools, the prompt and the resource, for one caller, before the first request for one of them. */
-export function offer(server: McpServer, options: McpServerOptions, caller: ToolCaller): McpServer {
-  offerTools(server, options, caller);
-  if (options.verbs.includes('context')) registerPrompt(server, caller);
-  if (options.verbs.includes('list')) registerProfile(server, caller);
+export function offer(server: McpServer, { tools, prompt, profile }: Offer, caller: ToolCaller): McpServer {
+  for (const tool of tools.values()) registerTool(server, tool, caller);
+  if (prompt) registerPrompt(server, caller);
+  if (profile) registerProfile(server, caller);
   return server;
 }
 
-function offerTools(server: McpServer, { tools, verbs, features }: McpServerOptions, caller: ToolCaller): McpServer {
-  for (const name of tools) {
-    const { title, description: what, withVersions, verb, input, output, hints, run } = TOOLS[name];
-    if (!verbs.includes(verb.name)) continue;
-    const description = what + (features.versions === true ? (withVersions ?? '') : '');
-    const annotations = { title, openWorldHint: false, ...hints };
-    server.registerTool(
-      name,
-      { title, description, inputSchema: input, outputSchema: output, annotations },
-      async (args, { mcpReq: { signal, envelope } }) => {
-        try {
-          const app = nameOf({ [CLIENT_INFO_META_KEY]: server.server.getClientVersion(), ...envelope });
-          const { memories, leftOut } = notedBy(caller);
-          const output = await run(args as never, { memories, signal, app });
-          const structuredContent = { ...output, ...leftOut };
-          return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
-        } catch (error) {
-          // A cancelled call gets no answer, and its end is not a failure.
-          signal.throwIfAborted();
-          const { code, message } = caller.toError(error);
-          return { isError: true, content: [{ type: 'text', text: JSON.stringify({ error: { code, message } }) }] };
-        }
-      },
-    );
-  }
+function registerTool(server: McpServer, { name, config, run }: OfferedTool, caller: ToolCaller): McpServer {
+  server.registerTool(name, config, async (args, { mcpReq: { signal, envelope } }) => {
+    try {
+      const app = nameOf({ [CLIENT_INFO_META_KEY]: server.server.getClientVersion(), ...envelope });
+      const { memories, leftOut } = notedBy(caller);
+      const output = await run(args as never, { memories, signal, app });
+      const structuredContent = { ...output, ...leftOut };
+      return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent };
+    } catch (error) {
+      // A cancelled call gets no answer, and its end is not a failure.
+      signal.throwIfAborted();
+      const { code, message } = caller.toError(error);
+      return { isError: true, content: [{ type: 'text', text: JSON.stringify({ error: { code, message } }) }] };
+    }
+  });
   return server;
 }
 
@@ -180,13 +201,16 @@ async function orProtocolError<Result>(caller: ToolCaller, work: () => Promise<R
 
 /**
  * MCP over HTTP, without sessions: every request gets a server of its own (all revisions that the SDK speaks). A call of a tool gets
- * one with this tool alone, since to make all of them takes a quarter of the time of a call.
+ * one with this tool alone, since to register all of them takes a quarter of the time of a call.
  */
 export function createHandler(options: McpServerOptions, onerror: (error: Error) => void) {
+  const offered = offerOf(options);
   const serverFor = ({ message, caller }: Asked): McpServer => {
+    const server = createServer();
     const called = ToolCall.safeParse(message).data?.params.name;
-    if (called === undefined) return offer(createServer(), options, caller);
-    return offerTools(createServer(), { ...options, tools: options.tools.filter((name) => name === called) }, caller);
+    if (called === undefined) return offer(server, offered, caller);
+    const tool = offered.tools.get(called);
+    return tool ? registerTool(server, tool, caller) : server;
   };
   const handler = createMcpHandler(
     ({ authInfo }) => serverFor({ ...authInfo?.extra } as unknown as Asked),

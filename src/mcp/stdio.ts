@@ -5,7 +5,7 @@ import { type JSONRPCMessage, ProtocolErrorCode, type Transport } from '@modelco
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { requireBounds } from '../verbs/fields.ts';
 import { MAX_MESSAGE_VALUES, type ToolName } from './names.ts';
-import { createServer, offer, type Supported } from './server.ts';
+import { createServer, offer, offerOf, type Supported } from './server.ts';
 import type { ToolCaller } from './tools.ts';
 
 export interface StdioOptions {
@@ -28,13 +28,14 @@ export async function serveTools(
   stderr.on('error', () => {});
   const input = Readable.from(untilAnswered(stdin, () => answered()));
   const transport = new StdioServerTransport(input);
+  const offered = supported.then((known) => offerOf({ tools, ...known }));
   const create = () => {
     const server = createServer();
-    void supported.then((known) => offer(server, { tools, ...known }, caller));
+    void offered.then((known) => offer(server, known, caller));
     return server;
   };
   const handle = serveStdio(create, { transport, maxSubscriptions: 0, onerror });
-  holdMessages(transport, supported);
+  holdMessages(transport, offered);
   boundMessages(transport, caller, onerror);
   const answered = countRequests(transport);
   await Promise.race([closing(transport), ...['SIGINT', 'SIGTERM'].map((signal) => once(process, signal))]);
@@ -98,12 +99,12 @@ function countRequests(transport: Transport): () => Promise<void> {
 
 const NEED_NO_STORE: readonly unknown[] = ['initialize', 'server/discover', 'ping'];
 
-/** Holds requests until what is supported is known. A request that is cancelled meanwhile gets no answer. */
-function holdMessages(transport: Transport, supported: Promise<Supported>): void {
+/** Holds requests until it is known what is offered. A request that is cancelled meanwhile gets no answer. */
+function holdMessages(transport: Transport, offered: Promise<unknown>): void {
   const { onmessage } = transport;
   const held = new Set<unknown>();
   let known = false;
-  void supported.then(() => {
+  void offered.then(() => {
     known = true;
   });
   transport.onmessage = (message: JSONRPCMessage) => {
@@ -111,7 +112,7 @@ function holdMessages(transport: Transport, supported: Promise<Supported>): void
     if (method === 'notifications/cancelled' && held.delete(params?.requestId)) return;
     if (known || id === undefined || NEED_NO_STORE.includes(method)) return onmessage?.(message);
     held.add(id);
-    void supported.then(() => held.delete(id) && onmessage?.(message));
+    void offered.then(() => held.delete(id) && onmessage?.(message));
   };
 }
 

@@ -19,9 +19,7 @@ export function createDependencies(options: ResilienceOptions, telemetry: Teleme
       all.push(dependency);
       return {
         run: (operation, call, work) =>
-          telemetry.call(operation, call, (tracedCall) =>
-            dependency.run(operation, tracedCall, () => work(tracedCall)),
-          ),
+          telemetry.call(operation, call, (tracedCall) => dependency.run(operation, tracedCall, work)),
         requireClosed: dependency.requireClosed,
       };
     },
@@ -57,7 +55,7 @@ export interface Dependency {
    * Runs the work, with retries where that may help. While the circuit breaker is open, throws at once: a
    * `provider_error` with `retryAfter`.
    */
-  run<Result>(operation: Operation, call: Call, work: () => Promise<Result>): Promise<Result>;
+  run<Result>(operation: Operation, call: Call, work: (call: Call) => Promise<Result>): Promise<Result>;
   /** Throws as `run` does while the circuit breaker is open. */
   requireClosed(): void;
   /** Ends the probes. */
@@ -130,7 +128,7 @@ export function createDependency(options: DependencyOptions): Dependency {
         // Requests never serve as probes.
         requireClosed();
         try {
-          const result = await work();
+          const result = await work(call);
           failed = 0;
           return result;
         } catch (error) {

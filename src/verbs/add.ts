@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { type Call, MAX_BATCH_SIZE, type Memory, type NewMemory, OmpError } from '#contract';
 import { recordBytes, recordTooLarge } from '#toolbox';
-import { type Access, denied } from '../core/access.ts';
+import { type Access, denied, withTrust } from '../core/access.ts';
 import { currentHits } from '../core/current-memories.ts';
 import type { RequestKey } from '../core/idempotency.ts';
 import type { Store } from '../core/store.ts';
 import { ErrorFields, readIdempotencyKey, score, trueOrFalse, upToMany } from './fields.ts';
-import { withTrust, writtenOf } from './get-list-update-delete.ts';
 import { canSearch, searchAllowed } from './search.ts';
 import { verb } from './verb.ts';
 import {
@@ -28,8 +27,7 @@ function requestKey(
   access: Access,
   key: ReturnType<typeof readIdempotencyKey>,
   inputs: readonly (NewMemory | undefined)[],
-): RequestKey | undefined {
-  if (!key) return undefined;
+): RequestKey {
   for (const input of inputs) {
     const store = input && access.storeAt(input.scope);
     if (store?.idempotent === false) throw access.unsupported('Idempotency-Key', store);
@@ -78,12 +76,13 @@ export const add = verb({
   read({ memory: body, idempotency_key, similar }, { storeAt, max_record_bytes }, call) {
     const input = readNewMemory(body, storeAt, call);
     if (recordBytes(input) > max_record_bytes) throw recordTooLarge(max_record_bytes);
-    return { input, key: readIdempotencyKey(idempotency_key, input), similar };
+    const key = idempotency_key === undefined ? undefined : readIdempotencyKey(idempotency_key, input);
+    return { input, key, similar };
   },
   facts: ({ input }, access) => access.facts(input),
   async run({ input, key, similar }, access, call): Promise<AddedMemory> {
     if (!mayAdd(access, input)) throw denied();
-    const memory = await access.store.add({ input, key: requestKey(access, key, [input]) }, call);
+    const memory = await access.store.add({ input, key: key && requestKey(access, key, [input]) }, call);
     const added = access.writable(memory, input.user_id);
     const others = similar ? await similarTo(added, access, call) : undefined;
     return others ? { ...toWire(added), [SIMILAR]: others } : toWire(added);
@@ -121,7 +120,7 @@ export const leastSimilar = ({ vector_search, keyword_search }: Store['capabilit
 async function similarTo(memory: Memory, access: Access, call: Call): Promise<AddedMemory[typeof SIMILAR]> {
   const { id, user_id, content: text } = memory;
   if (!canSearch(access) || !access.reaches(user_id)) return undefined;
-  const query = { user_id, text, tags: [], limit: HITS, written: writtenOf(access, undefined, false) };
+  const query = { user_id, text, tags: [], limit: HITS, written: access.writtenOf(undefined, false) };
   try {
     const { items } = await access.audited('search', access.facts({ user_id }), call, () =>
       searchAllowed(access, query, call),
@@ -169,10 +168,8 @@ export const batch = verb({
     const read = (body: unknown) => readNewMemory(body, access.storeAt, call);
     const inputs = await readAll(memories, read, recordBytes, max_record_bytes);
     // An invalid memory has no other form than its own.
-    const key = readIdempotencyKey(
-      idempotency_key,
-      inputs.map((one, place) => (one instanceof OmpError ? memories[place] : one)),
-    );
+    const forms = inputs.map((one, place) => (one instanceof OmpError ? memories[place] : one));
+    const key = idempotency_key === undefined ? undefined : readIdempotencyKey(idempotency_key, forms);
     const outcomes = await addAll(access, { inputs, key }, call);
     return {
       results: outcomes.map((outcome) =>
@@ -205,7 +202,7 @@ answers one error. \`Idempotency-Key\` covers the whole batch. Counts as one req
 
 interface AddAll {
   readonly inputs: readonly (NewMemory | OmpError)[];
-  readonly key: ReturnType<typeof readIdempotencyKey>;
+  readonly key: ReturnType<typeof readIdempotencyKey> | undefined;
 }
 
 /** Adds what the caller may add. Each memory has an audit entry. Throws if the backend failed and nothing was added. */
@@ -219,7 +216,7 @@ async function addAll(
   );
   const adding = (async () =>
     allowedInputs.some(Boolean)
-      ? access.store.batch({ inputs: allowedInputs, key: requestKey(access, key, allowedInputs) }, call)
+      ? access.store.batch({ inputs: allowedInputs, key: key && requestKey(access, key, allowedInputs) }, call)
       : [])();
   const outcomes = await Promise.allSettled(
     inputs.map(async (input, place) => {

@@ -354,10 +354,11 @@ export function reportIgnored(call: Call, { shape }: z.ZodObject, input: object,
  */
 export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extensions {
   const extensions: Record<`x-${string}`, unknown> = {};
-  const entries = Object.entries(body).filter(([key]) => isExtensionKey(key));
-  if (entries.length > MAX_EXTENSIONS) throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys`);
-  for (const [key, value] of sortEntries(entries)) {
-    if (!isExtensionKey(key) || (value === null && onNull === 'omit')) continue;
+  const keys = Object.keys(body).filter(isExtensionKey).sort();
+  if (keys.length > MAX_EXTENSIONS) throw invalidRequest(`a memory holds at most ${MAX_EXTENSIONS} x- keys`);
+  for (const key of keys) {
+    const value = (body as Record<string, unknown>)[key];
+    if (value === null && onNull === 'omit') continue;
     if (!isStorable(key)) throw invalidRequest('a key that begins with x- must not contain NUL or lone surrogates');
     extensions[key] = checkValue(key, value, 1);
   }
@@ -366,8 +367,6 @@ export function readExtensions(body: object, onNull: 'omit' | 'keep'): Extension
 
 /** Keys of the gateway are ignored like unknown ones, so that a memory can be sent back as it was read. */
 const isExtensionKey = (key: string): key is `x-${string}` => key.startsWith('x-') && !isReserved(key);
-
-const sortEntries = (entries: [key: string, value: unknown][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1));
 
 /** Copies the value; a key named `__proto__` stays data. */
 function checkValue(key: string, value: unknown, depth: number): unknown {
@@ -380,10 +379,12 @@ function checkValue(key: string, value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > MAX_DEPTH) throw invalidRequest(`${key}: nested deeper than ${MAX_DEPTH} levels`);
   if (Array.isArray(value)) return value.map((inner) => checkValue(key, inner, depth + 1));
-  const entries = sortEntries(Object.entries(value)).map(([name, inner]) => {
-    requireStorable(name);
-    return [name, checkValue(key, inner, depth + 1)] as const;
-  });
+  const entries = Object.keys(value)
+    .sort()
+    .map((name) => {
+      requireStorable(name);
+      return [name, checkValue(key, (value as Record<string, unknown>)[name], depth + 1)] as const;
+    });
   return Object.fromEntries(entries);
 }
 
@@ -395,10 +396,9 @@ export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
  * must always have the same order, because the fingerprint is a hash of its JSON.
  */
 export function readIdempotencyKey(
-  text: string | undefined,
+  text: string,
   input: unknown,
-): { readonly key: string; readonly fingerprint: string } | undefined {
-  if (text === undefined) return undefined;
+): { readonly key: string; readonly fingerprint: string } {
   const quotedKey = /^"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1];
   const key = quotedKey?.replace(/\\(["\\])/g, '$1') ?? text;
   if (!IDEMPOTENCY_KEY.test(key)) throw invalidRequest('Idempotency-Key: must be 1 to 255 printable ASCII characters');

@@ -1,11 +1,12 @@
 import type { z } from 'zod';
 import { type AuditAction, type Call, type Freeze, OmpError, type ProviderCapabilities } from '#contract';
-import { Access, createReadShares, type Resources } from '../core/access.ts';
+import { Access, type Resources } from '../core/access.ts';
 import { type AuditFacts, NO_FACTS } from '../core/audit-queue.ts';
 import { cachedAnswer } from '../core/cached-answer.ts';
 import { type ChangeFeed, openChangeFeed } from '../core/change-feed.ts';
 import { isAllowed, meetDemands } from '../core/demands.ts';
 import type { Principal } from '../core/grants.ts';
+import { createReadShares } from '../core/read-shares.ts';
 import { NO_SERVICES, type Services } from '../core/services.ts';
 import type { Store } from '../core/store.ts';
 import type { Scrape } from '../core/telemetry.ts';

@@ -1,18 +1,10 @@
 import { z } from 'zod';
-import {
-  type Call,
-  isUntrusted,
-  type ListQuery,
-  type Memory,
-  type MemoryPatch,
-  OmpError,
-  type Position,
-  type Written,
-} from '#contract';
-import { type Access, type Page, pageOf, recordFacts, type Target } from '../core/access.ts';
+import type { Call, ListQuery, Memory, MemoryPatch, Position } from '#contract';
+import { type Access, recordFacts, type Target, withTrust } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentAmong } from '../core/current-memories.ts';
 import { cursorKind } from '../core/cursor.ts';
+import { type Page, pageOf } from '../core/read-shares.ts';
 import type { Store } from '../core/store.ts';
 import { changeChecked } from '../core/with-origin.ts';
 import {
@@ -216,8 +208,8 @@ export const list = verb({
   input: ListInput,
   needs: ['list'],
   read({ cursor, limit, tag, current, origin, untrusted, ...filters }, access) {
-    requireTimes(access, { since: filters.since, until: filters.until }, 'temporal');
-    const written = writtenOf(access, origin, untrusted);
+    access.requireTimes({ since: filters.since, until: filters.until }, 'temporal');
+    const written = access.writtenOf(origin, untrusted);
     const query = { tags: tag === undefined ? [] : [tag], ...withoutUndefined({ ...filters, written }) };
     return { query, after: ListCursor.read(cursor, query), limit, current, untrusted };
   },
@@ -247,28 +239,6 @@ export const list = verb({
   },
 });
 
-/** What a query asks of a store by who wrote a memory. A store without origins leaves `withTrust` to filter what it returns. */
-export function writtenOf(
-  { store: { name, capabilities } }: Access,
-  origin: Written['origin'],
-  untrusted: boolean | undefined,
-): Written | undefined {
-  if (!capabilities.origins) {
-    if (origin === undefined) return undefined;
-    const message = 'origin: the provider cannot filter by who wrote a memory (features.origins is false)';
-    throw new OmpError('unsupported_capability', message, { provider: name });
-  }
-  if (untrusted === false) return origin ? { origin, trusted: true } : { trusted: true };
-  return origin && { origin };
-}
-
-/** Without what untrusted keys wrote, if `untrusted` is false: a mounted store may not have filtered it. */
-export const withTrust = <Item>(
-  items: readonly Item[],
-  untrusted: boolean | undefined,
-  memoryOf: (item: Item) => Memory,
-): readonly Item[] => (untrusted === false ? items.filter((item) => !isUntrusted(memoryOf(item))) : items);
-
 /** A query of a caller. The gateway adds the allowed scopes and the byte limits. */
 export type CallerQuery<Query> = Omit<Query, 'scope' | 'within' | 'outside' | 'max_bytes' | 'max_content_bytes'> & {
   readonly scope?: string;
@@ -288,18 +258,4 @@ async function listAllowed(
     for (const memory of memories) access.readable(memory, user_id);
     return pageOf(memories, memories, limit);
   });
-}
-
-/** Throws `unsupported_capability` if one of these fields is given and the store lacks what it needs. */
-export function requireTimes(
-  { store: { name, capabilities } }: Access,
-  fields: Readonly<Record<string, unknown>>,
-  capability: 'temporal' | 'temporal_search',
-): void {
-  if (capabilities[capability]) return;
-  for (const [field, value] of Object.entries(fields)) {
-    const reason = capability === 'temporal' ? 'stores no creation times' : 'cannot search by time';
-    const message = `${field}: the provider ${reason} (features.${capability} is false)`;
-    if (value !== undefined) throw new OmpError('unsupported_capability', message, { provider: name });
-  }
 }

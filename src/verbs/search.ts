@@ -5,10 +5,11 @@ import { MIN_SIMILARITY, toContext } from '../context/context.ts';
 import type { Conversations } from '../context/conversations.ts';
 import { timesNamed } from '../context/named-times.ts';
 import { withoutCopies } from '../context/without-copies.ts';
-import { type Access, type Page, pageOf } from '../core/access.ts';
+import { type Access, withTrust } from '../core/access.ts';
 import type { AuditFacts } from '../core/audit-queue.ts';
 import { currentHits, type MarkedHit, markSuperseded } from '../core/current-memories.ts';
 import { type ExplainedHit, explainHits } from '../core/explain.ts';
+import { type Page, pageOf } from '../core/read-shares.ts';
 import type { Store, TextQuery } from '../core/store.ts';
 import {
   dateTime,
@@ -29,7 +30,7 @@ import {
   userIds,
   wholeNumber,
 } from './fields.ts';
-import { type CallerQuery, requireTimes, withTrust, writtenOf } from './get-list-update-delete.ts';
+import type { CallerQuery } from './get-list-update-delete.ts';
 import { verb } from './verb.ts';
 import { MemoryFields, memoryExample, toWire, withoutUndefined } from './wire-memory.ts';
 
@@ -111,8 +112,8 @@ export const search = verb({
   async run(input, access, call) {
     const { q: text, user_id, scope, tag, limit, current, distinct, explain, min_score = 0 } = input;
     const { since, until, origin, untrusted } = input;
-    requireTimes(access, { since, until }, 'temporal_search');
-    const written = writtenOf(access, origin, untrusted);
+    access.requireTimes({ since, until }, 'temporal_search');
+    const written = access.writtenOf(origin, untrusted);
     const { capabilities, mounts } = access.store;
     if (tag !== undefined && !capabilities.tags) call.ignored('tag');
     const query = {
@@ -257,10 +258,10 @@ export const context = verb({
     const { scope, token_budget, min_score, origin } = input;
     const untrusted = asked ?? false;
     const times = { since: input.since ?? undefined, until: input.until ?? undefined };
-    requireTimes(access, times, 'temporal_search');
+    access.requireTimes(times, 'temporal_search');
     const half_life_days = input.half_life_days ?? undefined;
-    requireTimes(access, { half_life_days }, 'temporal');
-    const written = writtenOf(access, origin ?? undefined, untrusted);
+    access.requireTimes({ half_life_days }, 'temporal');
+    const written = access.writtenOf(origin ?? undefined, untrusted);
     const budget = token_budget ?? DEFAULT_TOKEN_BUDGET;
     const query = {
       user_id,

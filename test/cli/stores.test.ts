@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { runBackup } from '../../src/cli/backup.ts';
-import { runMove } from '../../src/cli/move.ts';
 import { runReembed } from '../../src/cli/reembed.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
-import { openStore } from '../../src/serve.ts';
+import { runHere } from '../move/run.ts';
 import { commandHere } from '../support/command.ts';
 
 const stores = {
@@ -29,7 +28,7 @@ it('[Decision 48] commands name the store and its setting', async () => {
   expect(await told((terminal) => runBackup(['file', '--store', 'crm'], terminal))).toBe(
     'omp-gateway: stores.crm: there is no such store; there are root, scratch, notes\n',
   );
-  expect(await told((terminal) => runMove('export', ['file', '--store', 'crm'], terminal, openStore))).toContain(
+  expect((await runHere(['export', 'file', '--store', 'crm'], env)).stderr).toContain(
     'stores.crm: there is no such store',
   );
 });

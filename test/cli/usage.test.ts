@@ -1,50 +1,26 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { afterAll, expect, it } from 'vitest';
-import { runBackup, runRestore } from '../../src/cli/backup.ts';
-import { runConformance } from '../../src/cli/conformance.ts';
-import { runDoctor } from '../../src/cli/doctor.ts';
-import { runHooks } from '../../src/cli/hooks.ts';
-import { runKeys } from '../../src/cli/keys.ts';
-import { runMcp } from '../../src/cli/mcp.ts';
-import { runMove } from '../../src/cli/move.ts';
-import type { MoveCommand } from '../../src/cli/move-arguments.ts';
-import { runReembed } from '../../src/cli/reembed.ts';
-import type { Terminal } from '../../src/cli/terminal.ts';
-import { runWebhooks } from '../../src/cli/webhooks.ts';
+import { COMMAND_NAMES, loadCommand } from '../../src/cli/commands.ts';
 import { commandHere } from '../support/command.ts';
 
-type Command = (argv: readonly string[], terminal: Terminal) => Promise<number>;
 const unopened = () => Promise.reject(new Error('the store was opened'));
-const move = (command: MoveCommand): readonly [string, Command] => [
-  command,
-  (argv, terminal) => runMove(command, argv, terminal, unopened),
-];
 
 /** What may be written, and is not. */
 const folder = mkdtempSync(join(tmpdir(), 'omp-u-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const COMMANDS: Readonly<Record<string, Command>> = {
-  ...{ backup: runBackup, restore: runRestore, conformance: runConformance, doctor: runDoctor, keys: runKeys },
-  ...{ reembed: runReembed, webhooks: runWebhooks },
-  mcp: (argv, terminal) => runMcp(argv, terminal, unopened),
-  hooks: (argv, terminal) => runHooks(argv, { ...terminal, stdin: Readable.from([]), cwd: () => folder }),
-  ...Object.fromEntries(
-    (['export', 'import', 'migrate', 'verify', 'freeze', 'unfreeze', 'person', 'rollback', 'retention'] as const).map(
-      move,
-    ),
-  ),
-};
 const run = ([name = '', ...argv]: readonly string[]) =>
-  commandHere((terminal) => (COMMANDS[name] as Command)(argv, terminal), { HOME: folder, OMP_DATA_DIR: folder });
+  commandHere(async (terminal) => (await loadCommand(name))(argv, terminal, unopened, name), {
+    HOME: folder,
+    OMP_DATA_DIR: folder,
+  });
 
 /** Columns of the widest line, where a terminal of 80 is too narrow. */
 const WIDE: Readonly<Record<string, number>> = { import: 81, migrate: 83 };
 
-it.each(Object.keys(COMMANDS))('%s --help and -h print its usage, which fits a terminal', async (name) => {
+it.each(COMMAND_NAMES)('%s --help and -h print its usage, which fits a terminal', async (name) => {
   const { status, stdout, stderr } = await run([name, '--help']);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(new RegExp(`^Usage: [^]*omp-gateway ${name}\\b`));
@@ -65,7 +41,7 @@ const CODEX = '--format codex --user a';
 
 /** A command line, in which `''` is an empty word, and what is said about it. */
 it.each<[line: string, message: string]>([
-  ...Object.keys(COMMANDS).map((name): [string, string] => [`${name} --frobnicate`, name === 'hooks' ? '' : '--frob']),
+  ...COMMAND_NAMES.map((name): [string, string] => [`${name} --frobnicate`, name === 'hooks' ? '' : '--frob']),
   ['backup', 'backup needs one file'],
   ['restore', 'restore needs one file'],
   ['conformance', '--url'],

@@ -8,6 +8,7 @@ import libsql from '../../providers/collections/libsql.ts';
 import milvus from '../../providers/collections/milvus.ts';
 import qdrant from '../../providers/collections/qdrant.ts';
 import { NO_CHROMA, openChroma } from '../chroma/start.ts';
+import { NO_SQLD, openSqld } from '../libsql/server.ts';
 import { NO_MILVUS, openMilvus } from '../milvus/server.ts';
 import { NO_QDRANT_BIN, openQdrant, startRealQdrant } from '../qdrant/server.ts';
 
@@ -53,6 +54,10 @@ export const DATABASES: readonly Database[] = [
   {
     ...{ name: 'libSQL', provider: libsql, absent: '' },
     open: () => inFolder('OMP_LIBSQL_URL', 'url', (folder) => `file:${join(folder, 'memories.db')}`),
+  },
+  {
+    ...{ name: 'libSQL server', provider: libsql, absent: NO_SQLD },
+    open: async () => atServer('OMP_LIBSQL_URL', await openSqld()),
   },
   {
     ...{ name: 'LanceDB', provider: lancedb, absent: '' },

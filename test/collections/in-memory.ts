@@ -70,11 +70,21 @@ export interface Asked {
   readonly points: number;
 }
 
+/** Most bytes of an answer, as JSON; a database that has such a limit refuses larger ones. */
+interface Limits {
+  readonly max_answer_bytes?: number;
+}
+class AnswerTooLarge extends Error {}
+
 /**
  * A test double of a database. It refuses what the kit promises not to ask: other filters than the traits say, more than their limits, an order
  * that they do not have. With `exact: false` it hides every third point from queries, as an approximate index may.
  */
-function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection {
+function openInMemory(
+  name: string,
+  { max_answer_bytes = Infinity, ...traits }: Traits & Limits,
+  asked?: Asked[],
+): Collection {
   const stored = (): Stored => {
     const found = STORED.get(name);
     if (!found) throw new Error('there is no such collection');
@@ -85,6 +95,7 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
   };
   const seen = <Found extends FoundPoint>(method: string, found: readonly Found[]): readonly Found[] => {
     asked?.push({ method, points: found.length });
+    if (JSON.stringify(found).length > max_answer_bytes) throw new AnswerTooLarge();
     return found;
   };
   const select = <Found extends Point>(
@@ -194,12 +205,13 @@ function openInMemory(name: string, traits: Traits, asked?: Asked[]): Collection
 }
 
 /** A provider of the kit on such a collection. Each name is a collection of its own. */
-export const inMemory = (traits: Partial<Traits> = {}, asked?: Asked[]) =>
+export const inMemory = (traits: Partial<Traits> & Limits = {}, asked?: Asked[]) =>
   defineCollection({
     specVersion: 2,
     name: 'in-memory',
     title: 'the test double',
     options: z.strictObject({ collection: z.string() }),
     open: async ({ collection }) => openInMemory(collection, { ...TRAITS, ...traits }, asked),
-    failure: () => undefined,
+    failure: (error) =>
+      error instanceof AnswerTooLarge ? { code: 'payload_too_large', message: 'the answer is too large' } : undefined,
   });

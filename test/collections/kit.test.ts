@@ -162,6 +162,35 @@ it('[Decision 64] an erasure leaves a memory whose id an import gave to another 
   expect(await provider.get({ id: 'x', users: null, within: null }, call)).toMatchObject({ user_id: 'ben' });
 });
 
+it('[Decision 64] what a database cannot answer at once is read in parts: nothing is missing, and all is in order', async () => {
+  const [whole, small] = await Promise.all(
+    [{}, { max_answer_bytes: 4_000 }].map(async (limits) => {
+      const provider = (await inMemory(limits).open({ collection: randomUUID() }, context())) as Required<Provider>;
+      const items = memories('ana', 30, { content: 'x'.repeat(1_000) });
+      await provider.import({ items, replace: false }, call);
+      const search = (limit: number) =>
+        provider.search({ ...searchFor('ana', ''), vector: vector(0, 1, 0, 0), limit }, call);
+      return {
+        provider,
+        answers: {
+          list: await provider.list({ ...listOf('ana'), limit: 20 }, call),
+          search: [await search(10), await search(30)],
+          export: await provider.export({ vectors: true, limit: 30, max_bytes: 1e9 }, call),
+        },
+      };
+    }),
+  );
+  expect(small?.answers).toEqual(whole?.answers);
+  expect(small?.answers.list).toHaveLength(20);
+  const [{ memory } = { memory: undefined }] = memories('ben', 1, { content: 'x'.repeat(5_000) });
+  if (!memory || !small) throw new Error('no memory');
+  await small.provider.import({ items: [{ memory, vector: vector(1, 0, 0, 0) }], replace: false }, call);
+  // No answer is small enough. The request of the client is not to blame.
+  await expect(small.provider.get({ id: memory.id, users: null, within: null }, call)).rejects.toMatchObject({
+    ...{ code: 'provider_error', message: 'the answer is too large', retry: 'reads' },
+  });
+});
+
 it('[Decision 64] vectors of any length are found by their direction', async () => {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-kit-'));
   onTestFinished(() => rm(data_dir, { recursive: true }));

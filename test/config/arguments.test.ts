@@ -30,7 +30,7 @@ describe('the command line', () => {
   it.each([[['keys']], [['keys', 'create', 'laptop', '--grant', 'read:*']], [['keys', '--prot']]])(
     '%j is for the keys command, whatever follows',
     (argv) => {
-      expect(parseArguments(argv)).toEqual({ action: 'keys', argv: argv.slice(1) });
+      expect(parseArguments(argv)).toEqual({ action: 'command', name: 'keys', argv: argv.slice(1) });
     },
   );
 

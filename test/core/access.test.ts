@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Memory, OmpError, Provider, ProviderCapabilities, SearchHit } from '#contract';
 import { newRecord } from '#toolbox';
-import { MAX_ANSWER_BYTES } from '../../src/core/access.ts';
 import { toGrants } from '../../src/core/grants.ts';
+import { MAX_ANSWER_BYTES } from '../../src/core/read-shares.ts';
 import type { Session } from '../../src/verbs/gate.ts';
 import { VERB_TABLE } from '../../src/verbs/index.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';

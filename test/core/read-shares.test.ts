@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { OmpError } from '#contract';
-import { createReadShares, SHARE_BYTES } from '../../src/core/access.ts';
+import { createReadShares, SHARE_BYTES } from '../../src/core/read-shares.ts';
 import { gate } from '../embedding/observed-embedder.ts';
 import { callBy } from '../support/requests.ts';
 

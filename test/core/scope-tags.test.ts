@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { globMatcher, literalPrefix } from '#toolbox';
-import {
-  escapeTag,
-  fromStoredTags,
-  tagsOfExactScope,
-  tagsOfLiteral,
-  toStoredTags,
-} from '../../src/core/emulated-scopes.ts';
+import { escapeTag, fromStoredTags, tagsOfExactScope, tagsOfLiteral, toStoredTags } from '../../src/core/scope-tags.ts';
 
 /** Tags a caller may choose, with a liking for those that try to pass for ours. */
 const tag = fc.oneof(

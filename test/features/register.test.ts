@@ -1,9 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
-import type { Feature } from '../../src/features/feature.ts';
+import { expect, it, vi } from 'vitest';
+import type { Services } from '../../src/core/services.ts';
+import type { Feature, Running } from '../../src/features/feature.ts';
 import { FEATURES, metricsOf, openServices, startFeatures } from '../../src/features/index.ts';
 import { RETENTION } from '../../src/features/retention/retention.ts';
 import { WEBHOOKS } from '../../src/features/webhooks/interface.ts';
+import { openParts } from '../../src/shutdown.ts';
 import { VERB_TABLE } from '../../src/verbs/index.ts';
 import { openMemory } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';
@@ -21,6 +23,15 @@ const ON = {
 } as const;
 const OFF = { webhooks: { private: 'off' }, retention: [] } as const;
 
+/** What began, once it is closed again. */
+async function started(services: Services, running: Running): Promise<string[]> {
+  const parts = openParts(running.log);
+  const added = vi.spyOn(parts, 'add');
+  startFeatures(services, running, parts.add);
+  await parts.close();
+  return added.mock.calls.map(([name]) => name);
+}
+
 it('every folder is a feature of the list, and its verbs are in the table of verbs', async () => {
   const folders = readdirSync('src/features', { withFileTypes: true }).filter((one) => one.isDirectory());
   const doors = await Promise.all(folders.map(({ name }) => import(`../../src/features/${name}/index.ts`)));
@@ -34,10 +45,21 @@ it('opens the services that the settings ask for, and starts and closes their ba
   expect(openServices(OFF, running).size).toBe(0);
   const services = openServices(ON, running);
   expect([...services.keys()]).toEqual([RETENTION, WEBHOOKS]);
-  const jobs = startFeatures(services, running);
-  expect(jobs.map(({ name }) => name)).toEqual(['retention', 'webhooks']);
-  await Promise.all(jobs.map(({ close }) => close()));
-  expect(startFeatures(openServices(OFF, running), running)).toEqual([]);
+  expect(await started(services, running)).toEqual(['retention', 'webhooks']);
+  expect(await started(openServices(OFF, running), running)).toEqual([]);
+});
+
+it('[Decision 31] closes the background work that began before that of another feature failed', async () => {
+  const running = await open();
+  const start = () => {
+    throw new Error('no');
+  };
+  const services = new Map([...openServices(ON, running), [WEBHOOKS, { start }]]);
+  const parts = openParts(running.log);
+  const added = vi.spyOn(parts, 'add');
+  expect(() => startFeatures(services, running, parts.add)).toThrow('no');
+  expect(added.mock.calls.map(([name]) => name)).toEqual(['retention']);
+  await parts.close();
 });
 
 it('says in the log that the store lacks what a setting needs', async () => {

@@ -163,7 +163,7 @@ it('[Decision 53] a target waits for a gateway that is down when it begins to fo
   const { hostname, port } = new URL(a.url);
   // More often than a command asks that a person watches.
   const server = createServer((client) => {
-    if (refused++ < 4) return client.resetAndDestroy();
+    if (refused++ < 3) return client.resetAndDestroy();
     const upstream = connect(Number(port), hostname);
     for (const socket of [client, upstream]) socket.on('error', () => {});
     client.pipe(upstream).pipe(client);

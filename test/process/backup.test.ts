@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { runBackup, runRestore } from '../../src/cli/backup.ts';
 import { commandHere } from '../support/command.ts';
+import { FULL } from '../support/full.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
 import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
@@ -132,12 +133,11 @@ it('beside a gateway that takes writes, the file holds every write acknowledged 
 });
 
 describe('after kill -9', () => {
-  it.each(['copy', 'archive'])(
-    'of a backup that has begun its %s there is no file, and the gateway serves',
-    async (step) => {
-      const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
-      const gateway = await startGateway({ env });
-      const { id } = await gateway.client.add({ user_id: 'ada', content: 'kept' });
+  it('of a backup that has begun its copy or its archive there is no file, and the gateway serves', async () => {
+    const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder() };
+    const gateway = await startGateway({ env });
+    const { id } = await gateway.client.add({ user_id: 'ada', content: 'kept' });
+    for (const step of ['copy', 'archive']) {
       const folder = temporaryFolder();
       const backup = startProgram({ args: ['backup', join(folder, 'omp.backup')], env });
       const begun = () => readdirSync(folder).some((partial) => existsSync(join(folder, partial, step)));
@@ -148,34 +148,38 @@ describe('after kill -9', () => {
       expect((await gateway.client.get(id)).content).toBe('kept');
       expect((await gateway.client.add({ user_id: 'ada', content: 'more' })).id).not.toBe(id);
       expect(await run(env, 'backup', join(folder, 'omp.backup'))).toMatchObject({ status: 0 });
-    },
-  );
+    }
+  });
 
-  it.each(['postgres.unfinished', 'postgres.unfinished/postgres/global/pg_control', 'postgres'])(
-    'of a restore that has made %s, the folder holds nothing or the whole',
-    async (step) => {
-      const folder = temporaryFolder();
-      const env = { OMP_DATA_DIR: folder };
-      const restore = startProgram({ args: ['restore', stored.file], env });
-      while (!existsSync(join(folder, step)) && restore.child.exitCode === null)
-        await new Promise((resolve) => setImmediate(resolve));
-      restore.child.kill('SIGKILL');
-      await restore.ended;
-      if (!existsSync(join(folder, 'postgres')))
-        expect(await run(env, 'restore', stored.file)).toMatchObject({ status: 0 });
-      expect(await contentsOf(folder)).toEqual(stored.contents);
-      expect(readdirSync(folder).sort()).toEqual(COMPLETE);
-    },
-  );
+  // Both of the first leave an unfinished folder, the second a fuller one.
+  it.each([
+    ...(FULL ? ['postgres.unfinished'] : []),
+    ...['postgres.unfinished/postgres/global/pg_control', 'postgres'],
+  ])('of a restore that has made %s, the folder holds nothing or the whole', async (step) => {
+    const folder = temporaryFolder();
+    const env = { OMP_DATA_DIR: folder };
+    const restore = startProgram({ args: ['restore', stored.file], env });
+    while (!existsSync(join(folder, step)) && restore.child.exitCode === null)
+      await new Promise((resolve) => setImmediate(resolve));
+    restore.child.kill('SIGKILL');
+    await restore.ended;
+    if (!existsSync(join(folder, 'postgres')))
+      expect(await run(env, 'restore', stored.file)).toMatchObject({ status: 0 });
+    expect(await contentsOf(folder)).toEqual(stored.contents);
+    expect(readdirSync(folder).sort()).toEqual(COMPLETE);
+  });
 });
 
-/** An archive that unpacks to a thousand times its size. */
+/** An archive that unpacks to a thousand times its size, just more than a backup of its size may; made once. */
 function zeros(): Buffer {
+  if (madeZeros) return madeZeros;
   const folder = temporaryFolder();
   writeFileSync(join(folder, 'zeros'), '');
-  truncateSync(join(folder, 'zeros'), 400_000_000);
-  return execFileSync('tar', ['-czf', '-', '-C', folder, 'zeros']);
+  truncateSync(join(folder, 'zeros'), 300_000_000);
+  madeZeros = execFileSync('tar', ['-czf', '-', '-C', folder, 'zeros']);
+  return madeZeros;
 }
+let madeZeros: Buffer | undefined;
 
 describe('restore leaves nothing behind, and says why, when', () => {
   const size = () => readFileSync(stored.file).length;

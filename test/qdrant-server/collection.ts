@@ -14,7 +14,8 @@ export class Refusal extends Error {
 type Distance = VectorParams['distance'];
 
 /** One collection, everything in memory and seen at once. */
-export function createCollection({ vectors, metadata, strict_mode_config, replication_factor = 1 }: Request<'create'>) {
+export function createCollection(created: Request<'create'>) {
+  const { vectors, sparse_vectors, metadata, strict_mode_config, replication_factor = 1 } = created;
   // Only described, if they have names.
   const { size, distance } = vectors as VectorParams;
   const points = new Map<PointId, Point>();
@@ -44,7 +45,10 @@ export function createCollection({ vectors, metadata, strict_mode_config, replic
       points_count: points.size,
       segments_count: 2,
       config: {
-        params: { vectors, shard_number: 1, replication_factor, write_consistency_factor: 1, on_disk_payload: true },
+        params: {
+          ...{ vectors, ...(sparse_vectors && { sparse_vectors }), shard_number: 1, replication_factor },
+          ...{ write_consistency_factor: 1, on_disk_payload: true },
+        },
         hnsw_config: { m: 16, ef_construct: 100, full_scan_threshold: 10_000 },
         optimizer_config: {
           deleted_threshold: 0.2,
@@ -69,12 +73,13 @@ export function createCollection({ vectors, metadata, strict_mode_config, replic
 
     /** Replaces vector and payload. All points are checked before any is stored. */
     upsert({ points: given, update_filter, update_mode = 'upsert' }: Request<'upsert'>) {
-      for (const { vector } of given) checkDimension(vector);
-      for (const { id, vector, payload } of given) {
+      for (const { vector } of given) checkDimension(Array.isArray(vector) ? vector : vector['']);
+      for (const { id, vector: every, payload } of given) {
         const before = points.get(id);
         if (before ? update_mode === 'insert_only' || !matches(update_filter, before) : update_mode === 'update_only')
           continue;
-        points.set(id, { id, vector: stored(vector, distance), payload: payload ?? {} });
+        const { '': vector, ...sparse } = Array.isArray(every) ? { '': every } : every;
+        points.set(id, { id, vector: stored(vector, distance), sparse, payload: payload ?? {} });
       }
       return updated();
     },
@@ -151,16 +156,18 @@ const compareIds = (a: PointId, b: PointId): number =>
   typeof a === typeof b ? Number(a > b) - Number(a < b) : typeof a === 'number' ? -1 : 1;
 
 function shown(
-  { id, payload, vector }: Point,
+  { id, payload, vector, sparse }: Point,
   asked: Pick<Request<'retrieve'>, 'with_payload' | 'with_vector'>,
 ): object {
   const { with_payload = true, with_vector = false } = asked;
   const names = Array.isArray(with_payload) ? with_payload : undefined;
   const part = names ? Object.fromEntries(Object.entries(payload).filter(([name]) => names.includes(name))) : payload;
+  const dense = [...vector].map(shortest);
   return {
     id,
     ...(with_payload !== false && { payload: part }),
-    ...(with_vector && { vector: [...vector].map(shortest) }),
+    // A point without others shows its vector alone, whatever the collection may hold.
+    ...(with_vector && { vector: Object.keys(sparse).length > 0 ? { '': dense, ...sparse } : dense }),
   };
 }
 

@@ -1,9 +1,11 @@
-import type { Condition, Filter, Match, PointId, Range } from './requests.ts';
+import type { Condition, Filter, Match, PointId, Range, SparseVector } from './requests.ts';
 
 export interface Point {
   readonly id: PointId;
   readonly vector: Float32Array;
   readonly payload: Readonly<Record<string, unknown>>;
+  /** Sparse vectors, by name. They are only kept. */
+  readonly sparse: Readonly<Record<string, SparseVector>>;
 }
 
 /** Whether a point passes. A filter without conditions passes all. */

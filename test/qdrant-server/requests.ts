@@ -19,6 +19,10 @@ const id = z.union([
 export type PointId = z.output<typeof id>;
 
 const vector = z.array(z.number());
+const sparse = z.strictObject({ indices: z.array(z.int()), values: z.array(z.number()) });
+export type SparseVector = z.output<typeof sparse>;
+/** The one without a name under the empty name. */
+const vectorsByName = z.object({ '': vector }).catchall(sparse);
 const payload = z.record(z.string(), z.unknown());
 const integer = z.int();
 const number = z.number();
@@ -70,12 +74,14 @@ const selected = { filter: filter.optional(), with_payload: withPayload, with_ve
 const unnamed = z.strictObject({
   size: z.int().min(1).max(65_536),
   distance: z.enum(['Cosine', 'Dot', 'Euclid', 'Manhattan']),
+  on_disk: z.boolean().optional(),
 });
 export type VectorParams = z.output<typeof unnamed>;
 
 export const REQUESTS = {
   create: z.strictObject({
     vectors: z.union([unnamed, z.record(z.string(), unnamed)]),
+    sparse_vectors: z.record(z.string(), z.strictObject({ modifier: z.enum(['idf']).optional() })).optional(),
     hnsw_config: z.strictObject({ m: z.int(), payload_m: z.int() }).optional(),
     metadata: payload.optional(),
     replication_factor: z.int().optional(),
@@ -95,7 +101,7 @@ export const REQUESTS = {
     ]),
   }),
   upsert: z.strictObject({
-    points: z.array(z.strictObject({ id, vector, payload: payload.nullish() })),
+    points: z.array(z.strictObject({ id, vector: z.union([vector, vectorsByName]), payload: payload.nullish() })),
     update_filter: filter.optional(),
     update_mode: z.enum(['upsert', 'insert_only', 'update_only']).optional(),
   }),

@@ -1,11 +1,14 @@
-import { type Terminal, terminalOf } from '../../src/cli/terminal.ts';
+import { tmpdir } from 'node:os';
+import { Readable } from 'node:stream';
+import type { CommandTerminal } from '../../src/cli/command.ts';
+import { terminalOf } from '../../src/cli/terminal.ts';
 
 /**
  * Runs a command in this process, for which another would compute a second: its exit status and what it wrote. What is about a
  * process itself, its end by a signal or a store of its own, starts one.
  */
 export async function commandHere(
-  run: (terminal: Terminal) => Promise<number>,
+  run: (terminal: CommandTerminal) => Promise<number>,
   env: Readonly<Record<string, string>> = {},
   isTTY = false,
 ): Promise<{ readonly status: number; readonly stdout: string; readonly stderr: string }> {
@@ -16,6 +19,7 @@ export async function commandHere(
       written[name] += text;
     },
   });
-  const status = await run(terminalOf({ env, stdout: into('stdout'), stderr: into('stderr') }));
+  const terminal = terminalOf({ env, stdout: into('stdout'), stderr: into('stderr') });
+  const status = await run({ ...terminal, stdin: Readable.from([]), cwd: () => env.HOME ?? tmpdir() });
   return { status, ...written };
 }

@@ -11,6 +11,7 @@ const names: Readonly<Record<string, string>> = {
   differential: 'sensitivity',
   mapped: 'fuzz',
   mcp: 'official-tools',
+  move: 'under-load',
   package: 'image providers-page',
   pinecone: 'paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
@@ -20,7 +21,8 @@ const names: Readonly<Record<string, string>> = {
 
 /**
  * The files that only the full run has: they take minutes, and check once more, on another store or with more rounds,
- * what a file of the quick run decides. Only `package/providers-page` checks the code of docs/providers.md.
+ * what a file of the quick run decides: of `move/under-load`, `move/follow` (kills, freezing) and `move/walk-through` (load, with a ledger). Only
+ * `package/providers-page` checks the code of docs/providers.md.
  */
 export const FULL_ONLY = Object.entries(names).flatMap(([folder, files]) =>
   files.split(' ').map((file) => `test/${folder}/${file}.test.ts`),

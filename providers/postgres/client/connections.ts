@@ -113,7 +113,7 @@ export function openConnections(options: ConnectionOptions): Database {
   const others = createFairQueue(createCount(connections * OTHERS), acquire_timeout_ms, run);
   const checkDeadlines = () => {
     const now = performance.now();
-    const active = [slots, heavy, others].map((part) => part.checkDeadlines(now));
+    const active = [slots.checkDeadlines(now), heavy.checkDeadlines(now), others.checkDeadlines(now)];
     if (active.includes(true)) return;
     clearInterval(timer);
     timer = undefined;
@@ -194,9 +194,12 @@ class ConnectionSlots {
   assign(task: Task, queuedAt?: number): void {
     const now = performance.now();
     task.queuedAt = queuedAt ?? now;
-    const slot = this.#slotsFor(task).reduce((least, other) =>
-      weight(other, task, now) < weight(least, task, now) ? other : least,
-    );
+    let [slot, ...others] = this.#slotsFor(task) as [Slot, ...Slot[]];
+    let least = weight(slot, task, now);
+    for (const other of others) {
+      const next = weight(other, task, now);
+      if (next < least) [slot, least] = [other, next];
+    }
     slot.queue.push(task);
     this.#fill(slot);
   }

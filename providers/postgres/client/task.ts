@@ -44,6 +44,8 @@ export interface Task extends TaskInput {
   limit: { ended(task: Task): void } | undefined;
   /** Whether it is likely to take long. */
   slow: boolean;
+  /** Size of its values, in bytes. */
+  readonly bytes: number;
   /** Ends listening for the abort of the call. */
   stopListening: () => void;
   /** Whether the caller has an answer or has aborted: later results are dropped. */
@@ -72,6 +74,7 @@ export function createTask({ statement, values, settings, call, counts, resolve,
     reject,
     limit: undefined,
     slow: false,
+    bytes: sizeOf(values),
     stopListening: () => {},
     settled: false,
     queuedAt: 0,
@@ -82,7 +85,7 @@ export function createTask({ statement, values, settings, call, counts, resolve,
     cancelExposed: false,
   };
   counts.pending++;
-  counts.bytes += sizeOf(values);
+  counts.bytes += task.bytes;
   task.stopListening = call.onAbort(() => void isAbandoned(task));
   return task;
 }
@@ -109,7 +112,7 @@ export function settle(task: Task): boolean {
   if (task.settled) return false;
   task.settled = true;
   task.counts.pending--;
-  task.counts.bytes -= sizeOf(task.values);
+  task.counts.bytes -= task.bytes;
   task.stopListening();
   return true;
 }

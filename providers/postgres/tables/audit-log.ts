@@ -1,44 +1,10 @@
-import type { AuditAction, AuditLog, Call, StoredEntry } from '#provider';
+import type { AuditLog, StoredEntry } from '#provider';
 import type { Run } from '../client/connections.ts';
-import { type Conditions, conditions, whereWithin } from '../sql/conditions.ts';
-import type { Part } from '../sql/parts.ts';
+import { conditions, whereWithin } from '../sql/conditions.ts';
 import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
 const COLUMNS = ['timestamp', 'app', 'action', 'user_id', 'memory_id', 'scope', 'request_id', 'outcome'] as const;
-
-/** What an audit entry reads of a changed memory. */
-export type EntryColumn = 'bucket' | 'id' | 'user_id' | 'scope';
-
-interface Entry {
-  readonly changed: Part<EntryColumn>;
-  readonly action: AuditAction;
-  /** SQL of `AuditEntry.left_scopes`; undefined: no scope can be left. */
-  readonly left?: string | undefined;
-  /** Whether the table adds node and transaction. Default: true. */
-  readonly isChange?: boolean;
-}
-
-/** SQL that writes one audit entry for each row of `changed`. */
-export function insertChangeEntry(
-  names: Names,
-  bind: Conditions['bind'],
-  { changed, action, left, isChange = true }: Entry,
-  call: Call,
-): string {
-  const [now, app, request] = changeEntryValues(call).map(bind);
-  const unchanged = isChange ? ['', ''] : [', node, xid', ', null, null'];
-  const [column, value] = left === undefined ? unchanged : [', left_scopes', `, ${left}`];
-  return `insert into ${names.auditLog} (bucket, ${COLUMNS.join(', ')}${column})
-    select ${changed.bucket}, ${now}::timestamptz, ${app}::text, '${action}', ${changed.user_id}, ${changed.id}, ${changed.scope}, ${request}::text, 'ok'${value} from ${changed}`;
-}
-
-/** The values that `insertChangeEntry` binds. */
-export const changeEntryValues = ({ caller, requestId }: Call): readonly unknown[] => [
-  new Date().toISOString(),
-  caller.app,
-  requestId,
-];
 
 export const createAuditLog = (names: Names, run: Run): AuditLog => ({
   async record(entries, call) {

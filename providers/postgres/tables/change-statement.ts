@@ -1,8 +1,7 @@
-import type { Call, ProtocolVerb } from '#provider';
+import type { AuditAction, Call, ProtocolVerb } from '#provider';
 import { type Query, queriesOf, type Statement, type Weight } from '../client/connections.ts';
 import type { Conditions } from '../sql/conditions.ts';
 import { type Part, part, withParts } from '../sql/parts.ts';
-import { type EntryColumn, insertChangeEntry } from './audit-log.ts';
 import type { Names } from './names.ts';
 
 /** A change of memories. `Column`: what its statement reads of them, beside what an audit entry reads. */
@@ -19,6 +18,8 @@ interface Change<Column extends string> {
   readonly row?: readonly Column[];
   /** SQL of the scopes that the memories leave. */
   readonly left?: ((changed: Part<EntryColumn>) => string) | undefined;
+  /** Of the audit entry, if they are bound already. */
+  readonly parameters?: EntryParameters | undefined;
 }
 
 export type MakeChange = ReturnType<typeof createChange>;
@@ -27,7 +28,7 @@ export type MakeChange = ReturnType<typeof createChange>;
 export function createChange(names: Names, audited: boolean, statement: (weight: Weight, text: string) => Statement) {
   const query = queriesOf(statement);
   return <Column extends string = never>({ bind, values }: Conditions, wanted: Change<Column>): Query => {
-    const { action, call, first = [], text, after, columns = '1', left } = wanted;
+    const { action, call, first = [], text, after, columns = '1', left, parameters } = wanted;
     // Measured: an add without a second part of the `with` costs a tenth less.
     const isLast = columns === '1';
     // Citus takes no insert at the top that reads what another part has inserted into its table.
@@ -38,7 +39,7 @@ export function createChange(names: Names, audited: boolean, statement: (weight:
     const changed = part('changed', ...row)`${text} returning ${row.join(', ')}`;
     const parts = [...first, changed, ...(after?.(changed) ?? [])];
     if (!audited) return query('small', `${withParts(parts)} select ${columns} from ${changed}`, values);
-    const entry = insertChangeEntry(names, bind, { changed, action, left: left?.(changed) }, call);
+    const entry = insertChangeEntry(names, bind, { changed, action, left: left?.(changed), parameters }, call);
     if (isLast) return query('small', `${withParts(parts)} ${entry} returning 1`, values);
     return query(
       'small',
@@ -46,4 +47,35 @@ export function createChange(names: Names, audited: boolean, statement: (weight:
       values,
     );
   };
+}
+
+/** The parameters of an audit entry: when, the name of the caller, the id of the request. */
+type EntryParameters = readonly [now: string, app: string, request: string];
+
+/** What an audit entry reads of a changed memory. */
+export type EntryColumn = 'bucket' | 'id' | 'user_id' | 'scope';
+
+interface Entry {
+  readonly changed: Part<EntryColumn>;
+  readonly action: AuditAction;
+  /** SQL of `AuditEntry.left_scopes`; undefined: no scope can be left. */
+  readonly left?: string | undefined;
+  /** Whether the table adds node and transaction. Default: true. */
+  readonly isChange?: boolean;
+  /** Its parameters. Default: bound here. */
+  readonly parameters?: EntryParameters | undefined;
+}
+
+/** SQL that writes one audit entry for each row of `changed`. */
+export function insertChangeEntry(
+  names: Names,
+  bind: Conditions['bind'],
+  { changed, action, left, isChange = true, parameters }: Entry,
+  { caller, requestId }: Call,
+): string {
+  const [now, app, request] = parameters ?? [new Date().toISOString(), caller.app, requestId].map(bind);
+  const unchanged = isChange ? ['', ''] : [', node, xid', ', null, null'];
+  const [column, value] = left === undefined ? unchanged : [', left_scopes', `, ${left}`];
+  return `insert into ${names.auditLog} (bucket, timestamp, app, action, user_id, memory_id, scope, request_id, outcome${column})
+    select ${changed.bucket}, ${now}::timestamptz, ${app}::text, '${action}', ${changed.user_id}, ${changed.id}, ${changed.scope}, ${request}::text, 'ok'${value} from ${changed}`;
 }

@@ -21,12 +21,18 @@ export function whereInTime(where: Conditions, { since, until }: Times): void {
   if (until !== undefined) where.and(`created_at <= ${where.bind(until)}::timestamptz`);
 }
 
+/** No parameter, so that the text of a search by an agent is made once (`searchStatements`). */
+const IS_TRUSTED = `not extensions @> '${JSON.stringify({ [UNTRUSTED]: true })}'::jsonb`;
+
 export function whereWritten(where: Conditions, { origin, trusted }: ListQuery['written'] = {}): void {
-  const has = (keys: object) => `extensions @> ${where.bind(JSON.stringify(keys))}::jsonb`;
-  if (trusted) where.and(`not ${has({ [UNTRUSTED]: true })}`);
+  if (trusted) where.and(IS_TRUSTED);
   if (!origin) return;
   const isUnknown = 'via' in origin && origin.via === 'unknown';
-  where.and(isUnknown ? `not extensions ? ${where.bind(ORIGIN)}` : has({ [ORIGIN]: origin }));
+  where.and(
+    isUnknown
+      ? `not extensions ? ${where.bind(ORIGIN)}`
+      : `extensions @> ${where.bind(JSON.stringify({ [ORIGIN]: origin }))}::jsonb`,
+  );
 }
 
 /** Lets the planner use the index on the tags of large users, for statements about one of them. */

@@ -3,7 +3,7 @@ import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions } from '../sql/conditions.ts';
 import { materialized, type Part, part, withParts } from '../sql/parts.ts';
 import { toTextArray } from '../sql/values.ts';
-import { insertChangeEntry } from './audit-log.ts';
+import { insertChangeEntry } from './change-statement.ts';
 import { createKeyErasure } from './idempotency.ts';
 import type { Names } from './names.ts';
 

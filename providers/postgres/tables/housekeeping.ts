@@ -3,7 +3,7 @@ import type { Run } from '../client/connections.ts';
 import { shardsWith } from '../scaling/shards.ts';
 import { conditions } from '../sql/conditions.ts';
 import { part, withParts } from '../sql/parts.ts';
-import { insertChangeEntry } from './audit-log.ts';
+import { insertChangeEntry } from './change-statement.ts';
 import { keyPeriod } from './idempotency.ts';
 import type { Names } from './names.ts';
 

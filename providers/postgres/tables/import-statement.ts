@@ -3,7 +3,7 @@ import type { Row, Run } from '../client/connections.ts';
 import { conditions } from '../sql/conditions.ts';
 import { materialized, type Part, part, withParts } from '../sql/parts.ts';
 import { toKeys } from '../sql/values.ts';
-import { type EntryColumn, insertChangeEntry } from './audit-log.ts';
+import { type EntryColumn, insertChangeEntry } from './change-statement.ts';
 import { storedOf } from './export-statement.ts';
 import { enqueue } from './ingestion-queue.ts';
 import { COLUMN_NAMES, RECORD } from './memory-rows.ts';

@@ -3,7 +3,6 @@ import type { Query, Statement } from '../client/connections.ts';
 import { conditions } from '../sql/conditions.ts';
 import type { Part } from '../sql/parts.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../sql/values.ts';
-import { changeEntryValues } from './audit-log.ts';
 import type { MakeChange } from './change-statement.ts';
 import { claimKey } from './idempotency.ts';
 import { enqueue } from './ingestion-queue.ts';
@@ -65,19 +64,21 @@ export function createInserts(names: Names, audited: boolean, change: MakeChange
     /** Returns a row if it inserted one. */
     insert(insert: Insert, call: Call): Query {
       const { memory, key } = insert;
-      const inserted = insertedValues(insert);
+      const values = insertedValues(insert);
+      if (audited) values.push(new Date().toISOString(), call.caller.app, call.requestId);
       const statement = key ? undefined : known.get(memory.status);
-      // The values that `change` binds, in its order.
-      if (statement) return { statement, values: audited ? [...inserted, ...changeEntryValues(call)] : inserted };
+      if (statement) return { statement, values };
       const where = conditions();
-      where.values.push(...inserted);
+      where.values.push(...values);
       const claimed = key && claimKey(names, where.bind, key, [memory]);
       const text = `insert into ${names.memories} (${columns})
          select $1::int2, $2::text, $3::text, $4::text, $5::text, $6::text[], $7::jsonb, $8::float8, $9::timestamptz, $9::timestamptz,
            $10::timestamptz, $11::timestamptz, $12::text[], $13::jsonb, $14::bigint[], $15::${names.halfvec},
            exists (select from ${names.largeUsers} where ${names.placement.inShard()} and user_id = $3) ${claimed ? `from ${claimed} where ${claimed.memory_id} = $2` : ''}`;
       const first = claimed && [claimed];
-      const made = change(where, { action: 'add', call, first, text, after: queueing([memory]) });
+      // They stand behind those of `insertedValues`.
+      const parameters = ['$16', '$17', '$18'] as const;
+      const made = change(where, { action: 'add', call, first, text, after: queueing([memory]), parameters });
       if (!key) known.set(memory.status, made.statement);
       return made;
     },
@@ -88,7 +89,7 @@ export function createInserts(names: Names, audited: boolean, change: MakeChange
 const insertedValues = (
   { memory, bucket, vector, keywords }: Insert,
   keys: Buffer | string = toBigintArray(keywords),
-): readonly unknown[] => [
+): unknown[] => [
   bucket,
   memory.id,
   memory.user_id,

@@ -65,23 +65,32 @@ export function keysOf(ranking: RankingOptions, { user_id, text }: SearchQuery):
  * see `throughIndexes`. With `rarity` and `matching` it is an exact search of the memories that match the filters.
  */
 export function searchStatements(names: Names, ranking: RankingOptions): (search: Search) => SearchStatement {
-  /** The texts of exact searches without filters. Making one takes a seventh of the gateway's processor time of a search. */
+  /** The texts of exact searches that bind nothing more. Making one takes a seventh of the gateway's processor time of a search. */
   const texts = new Map<string, string>();
   return (search) => {
     const bound = bind(names, ranking, search);
+    const { query } = search;
     const { values } = bound.where;
-    if (search.rarity || isFiltered(search.query)) return { text: textOf(toParts(bound, search), search), values };
-    const form = [bound.keyArray, bound.vector, search.query.explain, search.within].join();
+    if (search.rarity || bindsMore(query)) return { text: textOf(toParts(bound, search), search), values };
+    const form = [
+      bound.keyArray,
+      bound.vector,
+      bound.mostBytes,
+      query.explain,
+      query.written?.trusted,
+      search.within,
+    ].join();
     const text = texts.get(form) ?? textOf(toParts(bound, search), search);
     texts.set(form, text);
     return { text, values };
   };
 }
 
-const isFiltered = ({ within, outside, scope, tags, since, until, max_content_bytes, written }: SearchQuery): boolean =>
+/** Whether it has filters whose values are bound while its text is made; contexts and agents have only the others. */
+const bindsMore = ({ within, outside, scope, tags, since, until, written }: SearchQuery): boolean =>
   within !== null ||
   tags.length > 0 ||
-  [outside, scope, since, until, max_content_bytes, written].some((filter) => filter !== undefined);
+  [outside, scope, since, until, written?.origin].some((filter) => filter !== undefined);
 
 function textOf(parts: StatementParts, search: Search): string {
   const { names, ranking, where, limit, bytes } = parts;
@@ -120,9 +129,10 @@ interface Plan {
   readonly complete?: string | undefined;
 }
 
-/** The parameters of every search, before those of its filters. */
+/** The parameters of every search, before those of its other filters. */
 function bind(names: Names, ranking: RankingOptions, { query, within }: Search) {
   const where = conditions(names.placement.shardOf(query.user_id));
+  const { max_content_bytes: most } = query;
   const keys = keysOf(ranking, query);
   const weight = weights(ranking, keys.length);
   return {
@@ -134,6 +144,8 @@ function bind(names: Names, ranking: RankingOptions, { query, within }: Search) 
     limit: where.bind(query.limit),
     /** The limit of bytes of the answer, or of one row. */
     bytes: where.bind(within ? query.max_bytes : Math.floor(query.max_bytes / query.limit)),
+    /** The limit of bytes of each content. */
+    mostBytes: most === undefined ? undefined : where.bind(most),
     keyArray: keys.length > 0 ? `${where.bind(toBigintArray(keys))}::bigint[]` : undefined,
     vector: query.vector && weight.vector > 0 ? `${where.bind(toHalfvec(query.vector))}::${names.halfvec}` : undefined,
     vectorWeight: `${where.bind(weight.vector)}::float8`,
@@ -143,7 +155,7 @@ function bind(names: Names, ranking: RankingOptions, { query, within }: Search) 
 
 /** The parts that the plans share. */
 function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
-  const { names, where, user, keyArray, vector, vectorWeight, keywordWeight } = bound;
+  const { names, where, user, mostBytes, keyArray, vector, vectorWeight, keywordWeight } = bound;
   const visible = conditionOf(where, (inner) => whereWithin(inner, query));
   const distance = vector && `${names.embedding} ${names.cosineDistance} ${vector}`;
   const filter = conditionOf(where, (inner) => {
@@ -151,8 +163,7 @@ function toParts(bound: ReturnType<typeof bind>, { query }: Search) {
     whereTags(inner, query.tags);
     whereInTime(inner, query);
     whereWritten(inner, query.written);
-    const most = query.max_content_bytes;
-    if (most !== undefined) inner.and(`octet_length(content) <= ${inner.bind(most)}::int8`);
+    if (mostBytes) inner.and(`octet_length(content) <= ${mostBytes}::int8`);
   });
   return {
     query,

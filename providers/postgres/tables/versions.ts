@@ -11,7 +11,7 @@ import type { Query, Row, Run, rememberStatements } from '../client/connections.
 import type { Located } from '../scaling/placement.ts';
 import { type Conditions, conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
 import { type Part, part, withParts } from '../sql/parts.ts';
-import { insertChangeEntry } from './audit-log.ts';
+import { insertChangeEntry } from './change-statement.ts';
 import { whereOne } from './conditions.ts';
 import { BYTES, COLUMN_NAMES, columnsOf, type RecordColumn, toMemory } from './memory-rows.ts';
 import type { Names } from './names.ts';

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type Call, isReserved, type Memory, type MemoryPatch, type MemoryVersion, OmpError } from '#contract';
-import { type Access, denied, pageOf, recordFacts, type Target } from '../../core/access.ts';
+import { type Access, denied, recordFacts, type Target } from '../../core/access.ts';
 import type { AuditFacts } from '../../core/audit-queue.ts';
 import { cursorKind, NO_TIME } from '../../core/cursor.ts';
+import { pageOf } from '../../core/read-shares.ts';
 import { differenceOf, restoringPatch } from '../../core/restoring.ts';
 import type { Store } from '../../core/store.ts';
 import { changeChecked } from '../../core/with-origin.ts';

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type Call, type Memory, OmpError, type Ref } from '#contract';
 import { recordBytes } from '#toolbox';
-import { type Access, MAX_ANSWER_BYTES, type SizedResult } from '../../core/access.ts';
+import type { Access } from '../../core/access.ts';
 import { cursorKind, malformed, NO_TIME } from '../../core/cursor.ts';
+import { MAX_ANSWER_BYTES, type SizedResult } from '../../core/read-shares.ts';
 import { restoringPatch } from '../../core/restoring.ts';
 import type { Store, StorePart, StoreReads } from '../../core/store.ts';
 import { partsIn } from '../../stores/mount-stores.ts';

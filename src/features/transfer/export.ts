@@ -10,9 +10,10 @@ import {
   UNTRUSTED,
 } from '#contract';
 import { isSameRecord, recordBytes } from '#toolbox';
-import { type Access, MAX_ANSWER_BYTES } from '../../core/access.ts';
+import type { Access } from '../../core/access.ts';
 import { NO_FACTS } from '../../core/audit-queue.ts';
 import { idCursor } from '../../core/cursor.ts';
+import { MAX_ANSWER_BYTES } from '../../core/read-shares.ts';
 import type { Store } from '../../core/store.ts';
 import { storedAmong } from '../../core/with-origin.ts';
 import { memoryBodies } from '../../verbs/add.ts';

@@ -8,7 +8,8 @@ import {
   type MemoryVersion,
   OmpError,
 } from '#contract';
-import { type Access, SMALL_BYTES } from '../../core/access.ts';
+import type { Access } from '../../core/access.ts';
+import { SMALL_BYTES } from '../../core/read-shares.ts';
 import type { StorePart, StoreReads } from '../../core/store.ts';
 import { alone, partsIn } from '../../stores/mount-stores.ts';
 import { inTime } from '../../stores/optional.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runWebhooks } from '../../../src/cli/webhooks.ts';
+import { runWebhooks } from '../../../src/features/webhooks/command.ts';
 import { openStore, type TestDatabase } from '../../postgres/store.ts';
 import { commandHere } from '../../support/command.ts';
 import { SECRET } from './gateway.ts';

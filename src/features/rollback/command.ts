@@ -1,12 +1,15 @@
-import type { RollbackItem } from '../../clients/typescript/src/index.ts';
-import type { MoveRequest } from './move-arguments.ts';
-import { type Run, toOf } from './move-run.ts';
-import { memories, number } from './progress.ts';
-import { printable } from './terminal.ts';
+import type { RollbackItem } from '../../../clients/typescript/src/index.ts';
+import type { Commands } from '../../cli/command.ts';
+import { type Run, toOf } from '../../cli/move-run.ts';
+import { memories, number } from '../../cli/progress.ts';
+import { END, flag, STORES, type StoreRequest, text, timeIn } from '../../cli/store-arguments.ts';
+import { storeCommand } from '../../cli/store-command.ts';
+import { Mistake, printable } from '../../cli/terminal.ts';
 
-/** `omp-gateway rollback`. Returns the exit status. */
-export async function runRollback(request: MoveRequest, run: Run): Promise<number> {
-  const { values, filters, until } = request;
+async function runRollback(request: StoreRequest, run: Run): Promise<number> {
+  const { values, filters } = request;
+  if (filters.since === undefined) throw new Mistake('rollback needs --since, the time to go back to');
+  const until = timeIn(values, 'until');
   const { terminal, signal } = run;
   const store = await run.open(toOf(request), 'to');
   const { name, client, capabilities } = store;
@@ -16,7 +19,7 @@ export async function runRollback(request: MoveRequest, run: Run): Promise<numbe
   const items: RollbackItem[] = [];
   const done = () => counts.delete + counts.restore;
   run.onStop(() => `${memories(done())} of ${name} ${dry_run ? 'would be' : 'are'} undone; the same command goes on`);
-  const query = { since: filters.since as string, until, key: values.key as string | undefined, dry_run };
+  const query = { since: filters.since, until, key: values.key as string | undefined, dry_run };
   const partial = new Set<string>();
   const without = new Set<string>();
   let deletes_known = true;
@@ -74,3 +77,30 @@ function rowOf({ action, id, reason, version, memory }: RollbackItem): string {
   const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
   return `${action.padEnd(7)}  ${printable(id ?? '-')}  ${[note, shown].filter(Boolean).map(printable).join(': ')}`;
 }
+
+export const commands: Commands = {
+  rollback: storeCommand({
+    usage: `Usage: omp-gateway rollback USER --since WHEN [--to STORE] [options]
+
+Undoes what was written to the memories of a user in a time: deletes what was
+added, and gives what was changed its version before back, unless somebody else
+has changed it since. Prints what it does with each memory; look at it with
+--dry-run first. Deletes cannot be undone: it names them. After an interruption,
+the same command goes on.
+
+${STORES}
+                      Its key needs the grants write:* and delete:*
+
+Options:
+  --since WHEN        What was written at or after this time (ISO 8601)
+  --until WHEN        And at or before this time (default: until now)
+  --key NAME          Only what this key wrote (or the subject of a token; '':
+                      callers without a key)
+  --dry-run           Change nothing
+  --to STORE          Default: config
+${END}`,
+    options: { since: text, until: text, key: text, to: text, 'dry-run': flag },
+    positionals: ['USER'],
+    run: runRollback,
+  }),
+};

@@ -1,21 +1,22 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import type { ErasureReceipt, PersonLine } from '../../clients/typescript/src/index.ts';
-import { asLines, fileOutput, partOf } from '../move/export-file.ts';
-import type { MoveRequest } from './move-arguments.ts';
-import { endedByReader, fromOf, inPages, PAGE, type Run, standardOutput } from './move-run.ts';
-import { memories, number } from './progress.ts';
-import { Mistake, printable } from './terminal.ts';
+import type { ErasureReceipt, PersonLine } from '../../../clients/typescript/src/index.ts';
+import type { Commands } from '../../cli/command.ts';
+import { endedByReader, fromOf, inPages, PAGE, type Run, standardOutput } from '../../cli/move-run.ts';
+import { memories, number } from '../../cli/progress.ts';
+import { END, flag, STORES, type StoreRequest, text } from '../../cli/store-arguments.ts';
+import { storeCommand } from '../../cli/store-command.ts';
+import { Mistake, printable } from '../../cli/terminal.ts';
+import { asLines, fileOutput, partOf } from '../../move/export-file.ts';
 
-/** `omp-gateway person`. Returns the exit status: 1 also if the file lacks something, or something of the user may be left. */
-export async function runPerson(request: MoveRequest, run: Run): Promise<number> {
+async function runPerson(request: StoreRequest, run: Run): Promise<number> {
   const [verb = '', user = ''] = request.names;
   if (verb === 'export') return exportPerson(user, request, run);
   if (verb === 'erase') return erasePerson(user, request, run);
   throw new Mistake(`expected export or erase, not ${printable(verb)}`);
 }
 
-async function exportPerson(user: string, request: MoveRequest, run: Run): Promise<number> {
+async function exportPerson(user: string, request: StoreRequest, run: Run): Promise<number> {
   const { values } = request;
   const path = values.out as string | undefined;
   if (path !== undefined && existsSync(path) && !values.replace) {
@@ -58,7 +59,7 @@ async function exportPerson(user: string, request: MoveRequest, run: Run): Promi
   return end.complete ? 0 : 1;
 }
 
-async function erasePerson(user: string, request: MoveRequest, run: Run): Promise<number> {
+async function erasePerson(user: string, request: StoreRequest, run: Run): Promise<number> {
   const { values } = request;
   if (values.out !== undefined || values.replace) throw new Mistake('--out and --replace are for person export');
   const { name, client, capabilities } = await run.open(fromOf(request), 'from');
@@ -90,3 +91,34 @@ function receiptText({ user_id, at, complete, stores, kept }: ErasureReceipt): s
     : `Not all: something of ${user_id} may be left; the same command goes on.`;
   return [...lines, ...why, end].map((line) => `${printable(line)}\n`).join('');
 }
+
+export const commands: Commands = {
+  person: storeCommand({
+    usage: `Usage: omp-gateway person export USER [--out FILE] [options]
+       omp-gateway person erase USER [options]
+
+export writes all that is stored of a user to a file that a person can read:
+memories, their versions and audit entries of every store, one JSON object a
+line. What could not be read is named there, and on standard error. The file
+gets its name once it is whole, and only its user may read it.
+
+erase deletes all memories of a user in every store, and prints what it removed,
+what was left when the stores were read back, and what is kept and why. There is
+no way back. With --json it prints a line that "omp-gateway restore
+--without-users" reads; exit status 1 also if something may be left.
+
+${STORES}
+                      Its key needs the grant read:*, for erase delete:*
+
+Options of export:
+  --out FILE          Default: standard output
+  --replace           Replace a file that exists
+
+Options:
+  --from STORE        Default: config
+${END}`,
+    options: { out: text, replace: flag, from: text },
+    positionals: ['export or erase', 'USER'],
+    run: runPerson,
+  }),
+};

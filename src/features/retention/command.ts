@@ -1,11 +1,12 @@
-import type { RetentionItem, RetentionRule } from '../../clients/typescript/src/index.ts';
-import type { MoveRequest } from './move-arguments.ts';
-import type { Run } from './move-run.ts';
-import { memories, number } from './progress.ts';
-import { printable } from './terminal.ts';
+import type { RetentionItem, RetentionRule } from '../../../clients/typescript/src/index.ts';
+import type { Commands } from '../../cli/command.ts';
+import type { Run } from '../../cli/move-run.ts';
+import { memories, number } from '../../cli/progress.ts';
+import { END, flag, STORES, type StoreRequest } from '../../cli/store-arguments.ts';
+import { storeCommand } from '../../cli/store-command.ts';
+import { printable } from '../../cli/terminal.ts';
 
-/** `omp-gateway retention`. Returns the exit status. */
-export async function runRetention({ names, values }: MoveRequest, run: Run): Promise<number> {
+async function runRetention({ names, values }: StoreRequest, run: Run): Promise<number> {
   const { stdout } = run.terminal;
   const { name, client, capabilities } = await run.open(names[0] ?? 'config', 'to');
   if (!capabilities.features.retention) throw new Error(`${name} cannot do it (features.retention is not true)`);
@@ -65,3 +66,25 @@ function ruleText({ scope, tag, days, by = 'created_at' }: RetentionRule): strin
   if (days === null) return `${what}: kept`;
   return `${what}: ${number(days)} ${days === 1 ? 'day' : 'days'} after ${by}`;
 }
+
+export const commands: Commands = {
+  retention: storeCommand({
+    usage: `Usage: omp-gateway retention [STORE] [options]
+
+Deletes the memories whose time is over by the rules of the configuration
+("retention"), as a gateway does by itself once a day, and prints how many, by
+user and scope; look at it with --dry-run first. The rules are those of the
+STORE. After an interruption, the same command goes on.
+
+${STORES}
+                      Its key needs the grants read:* and delete:*
+
+Options:
+  --dry-run           Change nothing
+${END}`,
+    options: { 'dry-run': flag },
+    positionals: ['STORE'],
+    optional: true,
+    run: runRetention,
+  }),
+};

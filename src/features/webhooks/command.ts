@@ -1,14 +1,15 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { backgroundCall, type Delivery } from '#contract';
-import { providerOptions } from '../config/config-options.ts';
-import { createCourier } from '../features/webhooks/delivery.ts';
-import type { Webhook, Webhooks } from '../features/webhooks/interface.ts';
-import { createWebhook } from '../features/webhooks/verbs.ts';
-import { courierOptions, createWebhooks } from '../features/webhooks/webhooks.ts';
-import { providerModule } from '../registry.ts';
-import { parse } from '../verbs/fields.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
-import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
+import type { Commands } from '../../cli/command.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from '../../cli/options.ts';
+import { Mistake, printable, runCommand, type Terminal, terminalLog } from '../../cli/terminal.ts';
+import { providerOptions } from '../../config/config-options.ts';
+import { providerModule } from '../../registry.ts';
+import { parse } from '../../verbs/fields.ts';
+import { createCourier } from './delivery.ts';
+import type { Webhook, Webhooks } from './interface.ts';
+import { createWebhook } from './verbs.ts';
+import { courierOptions, createWebhooks } from './webhooks.ts';
 
 /** What `omp-gateway webhooks --help` prints: at most 80 columns wide, ends with a newline. */
 const WEBHOOKS_USAGE = `Usage: omp-gateway webhooks create URL [options]
@@ -157,3 +158,5 @@ function described({ id, url, state, users, scope, actions, failing_since, undel
   ];
   return `${id}  ${state}  ${printable(url)}\n${lines.map((line) => `  ${printable(line)}\n`).join('')}`;
 }
+
+export const commands: Commands = { webhooks: runWebhooks };

@@ -10,13 +10,14 @@ import {
   keyUserSchema,
   NO_USE,
   toHashedKey,
-} from '../auth/configured-keys.ts';
-import type { FreshKey } from '../auth/credentials.ts';
-import { newKey, storeKey } from '../auth/credentials.ts';
-import { providerOptions } from '../config/config-options.ts';
-import { providerModule } from '../registry.ts';
-import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from './arguments.ts';
-import { Mistake, printable, runCommand, type Terminal, terminalLog } from './terminal.ts';
+} from '../../auth/configured-keys.ts';
+import type { FreshKey } from '../../auth/credentials.ts';
+import { newKey, storeKey } from '../../auth/credentials.ts';
+import type { Commands } from '../../cli/command.ts';
+import { COMMON_OPTIONS, COMMON_USAGE, configFlags, configOf, type Flags } from '../../cli/options.ts';
+import { Mistake, printable, runCommand, type Terminal, terminalLog } from '../../cli/terminal.ts';
+import { providerOptions } from '../../config/config-options.ts';
+import { providerModule } from '../../registry.ts';
 
 /** What `omp-gateway keys --help` prints: at most 80 columns wide, ends with a newline. */
 const KEYS_USAGE = `Usage: omp-gateway keys create NAME --grant GRANT ... [options]
@@ -247,3 +248,5 @@ function stateOf({ revoked_at, expires_at }: StoredKey, now: number): string {
   if (revoked_at !== null) return 'revoked';
   return expires_at !== null && Date.parse(expires_at) <= now ? 'expired' : 'active';
 }
+
+export const commands: Commands = { keys: runKeys };

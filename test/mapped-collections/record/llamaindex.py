@@ -1,0 +1,68 @@
+import json, os, sys
+
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
+from llama_index.embeddings.openai import OpenAIEmbedding
+
+given = json.load(sys.stdin)
+database, url = os.environ['DATABASE'], os.environ['DATABASE_URL']
+options = json.loads(os.environ['OPTIONS'])
+
+
+def qdrant():
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+    from qdrant_client import QdrantClient
+
+    return QdrantVectorStore(collection_name='notes', client=QdrantClient(url=url), **options)
+
+
+def chroma():
+    import chromadb
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    host, port = url.removeprefix('http://').split(':')
+    collection = chromadb.HttpClient(host=host, port=int(port)).create_collection('notes')
+    return ChromaVectorStore(chroma_collection=collection)
+
+
+def milvus():
+    from llama_index.vector_stores.milvus import MilvusVectorStore
+
+    return MilvusVectorStore(uri=url, collection_name='notes', dim=8, overwrite=True, **options)
+
+
+def lancedb():
+    from llama_index.vector_stores.lancedb import LanceDBVectorStore
+
+    return LanceDBVectorStore(uri=url, table_name='notes')
+
+
+store = {'qdrant': qdrant, 'chroma': chroma, 'milvus': milvus, 'lancedb': lancedb}[database]()
+Settings.llm = MockLLM()
+Settings.embed_model = OpenAIEmbedding(model_name='eight')
+# Without what surrounds the text, so that its vector is that of the text alone.
+nodes = {
+    each['key']: TextNode(
+        text=each['text'],
+        metadata={**({'user_id': each['user_id']} if 'user_id' in each else {}), **each['metadata']},
+        excluded_embed_metadata_keys=['user_id', *each['metadata']],
+    )
+    for each in given['memories']
+}
+index = VectorStoreIndex(nodes=[], storage_context=StorageContext.from_defaults(vector_store=store))
+ids, refused = {}, []
+for key, node in nodes.items():
+    try:
+        index.insert_nodes([node])
+        ids[key] = node.node_id
+    except Exception as error:
+        refused.append(f'{key}: {str(error)[:200]}')
+keys = {id: key for key, id in ids.items()}
+for search in given['searches']:
+    filters = MetadataFilters(filters=[ExactMatchFilter(key='user_id', value=search['user_id'])])
+    hits = index.as_retriever(similarity_top_k=9, filters=filters).retrieve(search['text'])
+    search['found'] = [keys[hit.node.node_id] for hit in hits]
+    search['scores'] = [hit.score for hit in hits]
+print(json.dumps({'ids': ids, 'searches': given['searches'], **({'refused': refused} if refused else {})}))

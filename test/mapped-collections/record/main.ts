@@ -1,0 +1,204 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { copyFileSync, existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { extname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { openChroma } from '../../chroma/start.ts';
+import { embeddingsServer, sendJson } from '../../embedding/embeddings-server.ts';
+import { vectorOf } from '../../mapped/documented.ts';
+import { freePort } from '../../process/postgres-cluster.ts';
+import { type DatabaseName, GIVEN } from '../fixture.ts';
+import { type Recorded, readCollection } from './read.ts';
+
+/*
+ * Records the fixtures again: `npx tsx --conditions=source test/mapped-collections/record/main.ts [part of a name …]`. Each library is installed in its
+ * version into a folder below the system's for temporary files, fills an empty database as its own quick start does, and what it left there is read
+ * by the database's own client. Needs Python 3.11, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where `docs/testing.md` says so.
+ */
+
+interface Run {
+  /** The program beside this file. */
+  readonly program: string;
+  /** As pip or npm takes them: the library first. */
+  readonly packages: readonly string[];
+  readonly options?: object;
+}
+
+const LANGCHAIN_PY = ['langchain-openai==1.7.4', 'langchain-core==1.8.3'];
+const LANGCHAIN_JS = ['@langchain/core@1.4.0', '@langchain/openai@1.6.0'];
+/** What n8n 2.41.1 depends on. */
+const N8N = ['@langchain/core@1.2.8', '@langchain/openai@1.4.4'];
+const LLAMAINDEX_PY = ['llama-index-core==0.14.25', 'llama-index-embeddings-openai==0.7.0'];
+const LLAMAINDEX_JS = ['llamaindex@0.12.1', '@llamaindex/openai@0.4.22'];
+
+/** By the name of the fixture: database, library, language, and a version or a variant where there are several. */
+const RUNS: Readonly<Record<string, Run>> = {
+  'qdrant-langchain-python': {
+    program: 'langchain.py',
+    packages: ['langchain-qdrant==1.1.0', 'qdrant-client==1.20.0', ...LANGCHAIN_PY],
+  },
+  'qdrant-langchain-javascript': {
+    program: 'langchain.mjs',
+    packages: ['@langchain/qdrant@1.0.3', '@qdrant/js-client-rest@1.18.0', ...LANGCHAIN_JS],
+  },
+  'qdrant-n8n-javascript': {
+    program: 'langchain.mjs',
+    packages: ['@langchain/qdrant@1.0.1', '@qdrant/js-client-rest@1.18.0', ...N8N],
+    options: { n8n: true },
+  },
+  'qdrant-mem0-python': { program: 'mem0.py', packages: ['mem0ai==2.2.1', 'qdrant-client==1.20.0'] },
+  'qdrant-mem0-javascript': {
+    program: 'mem0.mjs',
+    packages: ['mem0ai@3.3.1', '@qdrant/js-client-rest@1.18.0', 'openai@6.49.0'],
+  },
+  'qdrant-llamaindex-python': {
+    program: 'llamaindex.py',
+    packages: ['llama-index-vector-stores-qdrant==0.10.4', 'qdrant-client==1.20.0', ...LLAMAINDEX_PY],
+  },
+  'qdrant-llamaindex-javascript': {
+    program: 'llamaindex.mjs',
+    packages: ['@llamaindex/qdrant@0.1.33', ...LLAMAINDEX_JS],
+  },
+  'qdrant-mastra-javascript': {
+    program: 'mastra.mjs',
+    packages: ['@mastra/qdrant@1.0.1', '@mastra/core@1.71.0', '@qdrant/js-client-rest@1.18.0'],
+  },
+};
+
+const SEARCHES = [
+  { user_id: 'ana', text: 'what does she drink' },
+  { user_id: 'ana', text: 'lives in Lisbon' },
+  { user_id: 'ben', text: 'an instrument, such as the cello' },
+];
+
+const HERE = fileURLToPath(new URL('./', import.meta.url));
+const CACHE = join(tmpdir(), 'omp-recorded-libraries');
+
+/** Installs the packages once, and returns what runs a program with them. */
+function install({ program, packages }: Run): { command: string; args: string[] } {
+  const folder = join(CACHE, createHash('sha256').update(packages.join()).digest('hex').slice(0, 12));
+  const run = (command: string, ...args: readonly string[]) =>
+    execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], cwd: CACHE });
+  const python = program.endsWith('.py');
+  const uv = join(CACHE, 'uv/bin/uv');
+  if (python && !existsSync(uv)) run('python3', '-m', 'pip', 'install', '--quiet', '--target', 'uv', 'uv==0.13.9');
+  if (!existsSync(folder)) {
+    if (python) {
+      run(uv, 'venv', '--quiet', folder);
+      run(uv, 'pip', 'install', '--quiet', '--python', join(folder, 'bin/python'), ...packages);
+    } else {
+      const quiet = ['--silent', '--no-audit', '--no-fund', '--legacy-peer-deps', '--ignore-scripts'];
+      run('npm', 'install', ...quiet, '--prefix', folder, ...packages);
+    }
+  }
+  // A program of JavaScript finds what it imports from its own folder, and one of Python must not have the name of a library.
+  const copy = join(folder, `program${extname(program)}`);
+  copyFileSync(join(HERE, program), copy);
+  return { command: python ? join(folder, 'bin/python') : process.execPath, args: [copy] };
+}
+
+/** Versions by package. */
+const versionsOf = (packages: readonly string[]) =>
+  Object.fromEntries(packages.map((each) => /^(.+?)(?:==|@)([^@]+)$/.exec(each)?.slice(1) as [string, string]));
+
+/** An empty database, until it is closed. */
+async function openDatabase(database: DatabaseName): Promise<{ url: string; close(): Promise<void> }> {
+  if (database === 'chroma') return openChroma();
+  const folder = await mkdtemp(join(tmpdir(), 'omp-recorded-'));
+  const remove = () => rm(folder, { recursive: true, force: true });
+  if (database === 'lancedb') return { url: folder, close: remove };
+  const [port, other] = [String(await freePort()), String(await freePort())];
+  const { TEST_QDRANT_BIN = '', TEST_MILVUS_LITE = '' } = process.env;
+  const server =
+    database === 'qdrant'
+      ? spawn(TEST_QDRANT_BIN, {
+          cwd: folder,
+          stdio: 'ignore',
+          env: {
+            QDRANT__SERVICE__HTTP_PORT: port,
+            QDRANT__SERVICE__GRPC_PORT: other,
+            QDRANT__SERVICE__HOST: '127.0.0.1',
+          },
+        })
+      : spawn(TEST_MILVUS_LITE, ['server', '--data-dir', folder, '--port', port], { stdio: 'ignore' });
+  const listens = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect(Number(port), '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
+      socket.unref();
+    });
+  while (!(await listens())) await sleep(100);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      server.kill('SIGKILL');
+      await once(server, 'exit');
+      await remove();
+    },
+  };
+}
+
+/** An embedding service with OpenAI's interface. */
+async function openEmbeddings() {
+  const server = await embeddingsServer();
+  server.answer = async ({ model, input, encoding_format }, response) => {
+    const data = [];
+    for (const [index, each] of [input].flat().entries()) {
+      const vector = await vectorOf(each, 8);
+      const embedding = encoding_format === 'base64' ? Buffer.from(vector.buffer).toString('base64') : [...vector];
+      data.push({ object: 'embedding', index, embedding });
+    }
+    sendJson(response, 200, { object: 'list', model, data, usage: { prompt_tokens: 1, total_tokens: 1 } });
+  };
+  return server;
+}
+
+async function record(name: string, run: Run): Promise<void> {
+  const [database, library, language] = name.split('-') as [DatabaseName, string, 'python' | 'javascript'];
+  const { command, args } = install(run);
+  const [db, embeddings] = [await openDatabase(database), await openEmbeddings()];
+  const home = await mkdtemp(join(tmpdir(), 'omp-record-'));
+  try {
+    const child = spawn(command, args, {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      cwd: home,
+      env: {
+        ...{ PATH: process.env.PATH, HOME: home, MEM0_DIR: home, MEM0_TELEMETRY: 'False' },
+        ...{ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: embeddings.base_url, OPENAI_API_BASE: embeddings.base_url },
+        ...{ DATABASE: database, DATABASE_URL: db.url, OPTIONS: JSON.stringify(run.options ?? {}) },
+      },
+    });
+    child.stdin.end(JSON.stringify({ memories: [...GIVEN.values()], searches: SEARCHES }));
+    const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+    if (status !== 0) throw new Error(`${name}: the program ended with ${status}\n${output}`);
+    const said = JSON.parse(output.trim().split('\n').at(-1) as string) as Recorded;
+    const collection = said.collection ?? 'notes';
+    const fixture = {
+      ...{ database, library, language, versions: versionsOf(run.packages), collection, ...said },
+      ...(await readCollection(database, db.url, collection, said.ids)),
+    };
+    await writeFile(join(HERE, '../fixtures', `${name}.json`), format(fixture));
+    console.log(`${name}: ${fixture.points.length} points`);
+  } finally {
+    await Promise.all([db.close(), embeddings.close(), rm(home, { recursive: true })]);
+  }
+}
+
+/** JSON with a line for each point and each search. */
+function format({ points, searches, ...rest }: Recorded & { readonly points: readonly unknown[] }): string {
+  const lines = (name: string, all: readonly unknown[]) =>
+    `"${name}": [\n${all.map((each) => `    ${JSON.stringify(each)}`).join(',\n')}\n  ]`;
+  const head = Object.entries(rest).map(([name, value]) => `"${name}": ${JSON.stringify(value)}`);
+  return `{\n  ${[...head, lines('searches', searches), lines('points', points)].join(',\n  ')}\n}\n`;
+}
+
+await mkdir(CACHE, { recursive: true });
+const wanted = process.argv.slice(2);
+for (const [name, run] of Object.entries(RUNS)) {
+  if (wanted.length === 0 || wanted.some((part) => name.includes(part))) await record(name, run);
+}

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import { json } from 'node:stream/consumers';
+
+const { memories, searches } = await json(process.stdin);
+const { DATABASE: database, DATABASE_URL: url, OPENAI_BASE_URL } = process.env;
+const embed = async (input) => {
+  const body = JSON.stringify({ model: 'eight', input });
+  const response = await fetch(`${OPENAI_BASE_URL}/embeddings`, { method: 'POST', body });
+  return (await response.json()).data.map(({ embedding }) => embedding);
+};
+const stores = {
+  async qdrant() {
+    const { QdrantVector } = await import('@mastra/qdrant');
+    return new QdrantVector({ id: 'vectors', url });
+  },
+  async chroma() {
+    const { ChromaVector } = await import('@mastra/chroma');
+    const { hostname: host, port } = new URL(url);
+    return new ChromaVector({ id: 'vectors', host, port: Number(port) });
+  },
+  async lancedb() {
+    const { LanceVectorStore } = await import('@mastra/lance');
+    return LanceVectorStore.create(url);
+  },
+};
+const store = await stores[database]();
+const indexName = 'notes';
+await store.createIndex({ indexName, dimension: 8 });
+const ids = Object.fromEntries(memories.map(({ key }) => [key, randomUUID()]));
+const [vectors, refused] = [await embed(memories.map(({ text }) => text)), []];
+for (const [index, { key, text, user_id, metadata }] of memories.entries()) {
+  // As its documentation does: the text is a key of the metadata.
+  const all = { text, ...(user_id && { user_id }), ...metadata };
+  try {
+    await store.upsert({ indexName, vectors: [vectors[index]], metadata: [all], ids: [ids[key]] });
+  } catch (error) {
+    delete ids[key];
+    refused.push(`${key}: ${error.message}`);
+  }
+}
+const keyOf = (id) => Object.keys(ids).find((key) => ids[key] === id);
+for (const search of searches) {
+  const [queryVector] = await embed([search.text]);
+  const hits = await store.query({ indexName, queryVector, topK: 9, filter: { user_id: search.user_id } });
+  search.found = hits.map(({ id }) => keyOf(id));
+  search.scores = hits.map(({ score }) => score);
+}
+console.log(JSON.stringify({ ids, searches, ...(refused.length > 0 && { refused }) }));
+process.exit();
