@@ -211,6 +211,21 @@ describe('consistency tokens', () => {
       expect(client.behind).toBeGreaterThan(3);
     });
 
+    it('a request that reads more than once waits once, and says so once', async () => {
+      const user = freshUser();
+      const inputs = Array.from({ length: 100 }, (_, i) => memoryOf(user, `known ${i}`));
+      await here.batch({ inputs }, call);
+      await server.settle();
+      await server.lag({ held: true });
+      const client = createSession();
+      await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
+      await server.resetCalls();
+      expect(await hasty.list(listOf(user, { tags: ['none'] }), client.call())).toEqual([]);
+      const operations = (await server.calls()).map(({ operation }) => operation);
+      expect(operations).toEqual(['query', 'list', 'fetch', 'list', 'fetch']);
+      expect(client.behind).toBe(1);
+    });
+
     it('a memory that fetch does not show yet says so too', async () => {
       await server.lag({ fetchMs: 3_600_000 });
       const client = createSession();

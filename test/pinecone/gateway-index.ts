@@ -109,6 +109,8 @@ export function openUserIndex(
       own.overlay.close();
       own.overlay = makeOverlay();
     },
+    /** `altered`: parts of the index that err. */
+    methods: (altered: Partial<GatewayIndex>) => methodsOf({ ...own, ...altered }),
     /** A list of a process just started, which remembers no pages. */
     restarted: () => methodsOf().list,
     /** `altered`: parts of the index that err. */
