@@ -23,8 +23,10 @@ const open = async (options: object): Promise<Required<Provider>> => {
   onTestFinished(() => provider.close());
   return provider;
 };
-const add = (provider: Required<Provider>, content = 'tea') =>
-  provider.add({ input: memoryOf('ana', content), vector: new Float32Array(64).fill(1) }, call);
+const add = async (provider: Required<Provider>, content = 'tea') => {
+  const vector = new Float32Array(64).fill(1);
+  return (await provider.add({ input: memoryOf('ana', content), vector }, call)) as Memory;
+};
 
 it('[SPEC Errors provider_error] what is no answer of libSQL is told', async () => {
   const answers = ['<html>sign in</html>', '{"baton":null,"base_url":null,"results":"none"}'];
