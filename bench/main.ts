@@ -1,6 +1,7 @@
 /**
  * Throughput and latency of the gateway, as ratios on one machine in one run:
  *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default,batch,console --engine embedded,server --profile DIR]
+ *   npm run bench [-- --memories N --users N --seconds N] -- collections [libsql lancedb qdrant chroma milvus]
  * Prints Markdown. `console` (not by default) needs Chromium. The server is the one DATABASE_URL names (in a schema of its own, dropped afterwards); without it only
  * the embedded Postgres is measured.
  */
@@ -18,8 +19,11 @@ const CONNECTIONS = 16;
 const CLIENTS = 8;
 
 const url = process.env.DATABASE_URL || undefined;
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
+    memories: { type: 'string', default: '100000' },
+    users: { type: 'string', default: '10000' },
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
     only: { type: 'string', default: [...VERBS, 'default', 'batch'].join() },
@@ -37,6 +41,16 @@ if (values.profile !== undefined) await mkdir(values.profile, { recursive: true 
 // The servers end too, which ends the run with an error and leaves time to clean up.
 process.on('SIGINT', () => {});
 
+const [what, ...names] = positionals;
+if (what !== undefined) {
+  const { COLLECTIONS, measureCollections } = await import('./collections.ts');
+  choices('', what, ['collections']);
+  const chosen = names.length > 0 ? choices('collections', names.join(), COLLECTIONS) : COLLECTIONS;
+  const [memories, users] = [positive('memories', values.memories), positive('users', values.users)];
+  console.log(`${machine()}; one request at a time, each subject ${seconds} s for each verb, in turns\n`);
+  for await (const part of measureCollections({ names: chosen, memories, users, seconds })) console.log(part);
+  process.exit();
+}
 console.log(`${machine()}; ${CONNECTIONS} connections, medians of ${rounds} rounds of ${seconds} s\n`);
 const verbs = VERBS.filter((verb) => only.includes(verb));
 for (const engine of verbs.length > 0 ? engines : []) {

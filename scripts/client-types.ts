@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { SECTIONS } from '../src/conformance/clauses.ts';
 import { openApiDocument } from '../src/http/openapi/document.ts';
@@ -240,3 +241,7 @@ function formatted(text: string): string {
     cwd: fileURLToPath(new URL('../', import.meta.url)),
   });
 }
+
+// Before a build, which may use a type that is not there yet.
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(new URL(`../${CLIENT_TYPES}`, import.meta.url), clientTypes());

@@ -1,10 +1,11 @@
 /**
- * Prints the size of the code that is written by hand, and how many of our files and functions a request passes: `npm run house`. A request counts what V8
- * runs on the main thread, of the built files of the gateway, between sending it and reading its answer, after one like it.
+ * Prints the size of the code that is written by hand, and how many of our files and functions a request passes: `npm run house`; with `list`, which ones.
+ * A request counts what V8 runs on the main thread, of the built files of the gateway, between sending it and reading its answer, after one like it.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { Profiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,6 +64,28 @@ const REQUESTS: readonly Asked[] = [
 /** The built modules, without their types: only what is built runs as it does for a user. */
 const built = (file: string) => import(new URL(`dist/src/${file}`, root).href);
 
+const ATTEMPTS = 5;
+/** `npm run house list` */
+const LISTED = process.argv.includes('list');
+
+interface Passed {
+  readonly file: string;
+  readonly functions: readonly string[];
+}
+
+function passedIn(result: readonly Profiler.ScriptCoverage[]): readonly Passed[] {
+  const dist = new URL('dist/', root).href;
+  const own = result.filter(({ url }) => url.startsWith(dist));
+  return own.flatMap(({ url, functions }) => {
+    // The top level of a file begins where the file does.
+    const passed = functions.filter(({ ranges: [range] }) => range && range.startOffset > 0 && range.count > 0);
+    const names = passed.map(({ functionName }) => functionName || '()');
+    return names.length > 0 ? [{ file: url.slice(dist.length), functions: names }] : [];
+  });
+}
+
+const functionsIn = (passed: readonly Passed[]): number => passed.flatMap(({ functions }) => functions).length;
+
 async function printWays(configured: string, settings: object): Promise<void> {
   const data_dir = await mkdtemp(join(tmpdir(), 'omp-house-'));
   const [{ loadConfig }, { createLog }, { serve }] = await Promise.all([
@@ -79,17 +102,19 @@ async function printWays(configured: string, settings: object): Promise<void> {
   try {
     for (const { name, send } of REQUESTS) {
       for (let warm = 0; warm < 2; warm++) await requireOk(await send(url));
-      await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
-      await requireOk(await send(url));
-      const { result } = await session.post('Profiler.takePreciseCoverage');
-      await session.post('Profiler.stopPreciseCoverage');
-      const own = result.filter(({ url: file }) => file.startsWith(new URL('dist/', root).href));
-      // The top level of a file begins where the file does.
-      const passed = own.map(({ functions }) =>
-        functions.filter(({ ranges: [range] }) => range && range.startOffset > 0 && range.count > 0),
-      );
-      const files = passed.filter((functions) => functions.length > 0).length;
-      console.log(`${name}, ${configured}: ${files} files, ${passed.flat().length} functions`);
+      let least: readonly Passed[] | undefined;
+      // What a timer ran meanwhile, such as the one that writes audit entries, is no part of the way.
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+        await requireOk(await send(url));
+        const { result } = await session.post('Profiler.takePreciseCoverage');
+        await session.post('Profiler.stopPreciseCoverage');
+        const passed = passedIn(result);
+        if (!least || functionsIn(passed) < functionsIn(least)) least = passed;
+      }
+      const all = least as readonly Passed[];
+      console.log(`${name}, ${configured}: ${all.length} files, ${functionsIn(all)} functions`);
+      if (LISTED) for (const { file, functions } of all) console.log(`  ${file}: ${functions.join(' ')}`);
     }
   } finally {
     session.disconnect();

@@ -1,9 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { CLIENT_TYPES, clientTypes } from './client-types.ts';
 import { TABLES, withTables } from './docs-tables.ts';
 
 for (const file of Object.keys(TABLES)) {
   const path = new URL(`../${file}`, import.meta.url);
   await writeFile(path, await withTables(file, await readFile(path, 'utf8')));
 }
-await writeFile(new URL(`../${CLIENT_TYPES}`, import.meta.url), clientTypes());

@@ -12,6 +12,7 @@ const PROVIDERS = {
   lancedb: () => import('../providers/collections/lancedb.ts'),
   libsql: () => import('../providers/collections/libsql.ts'),
   milvus: () => import('../providers/collections/milvus.ts'),
+  weaviate: () => import('../providers/collections/weaviate.ts'),
 } satisfies Record<ProviderName, () => Promise<{ default: ProviderModule }>>;
 
 /** The name of a provider in `/capabilities`, errors, metrics and logs. */

@@ -62,8 +62,7 @@ export async function serve(config: Config, log: Log, stopSignal?: AbortSignal):
     telemetry.watch({
       ...stores,
       provider,
-      features: metricsOf(services, running),
-      rejections: userLimits?.rejections,
+      features: metricsOf(services, { ...running, embedder: stores.embedder, userLimits }),
     });
     const rate = await parts.open('rate limits', openRateLimits({ ...rateLimitOptions(config), log }));
 

@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { Memory } from '../../clients/typescript/src/index.ts';
-import { type Part, wordDiff } from './word-diff.ts';
+import { type Run, wordDiff } from './word-diff.ts';
 
 /** Characters of an equal text that are shown beside a change. */
 const BESIDE = 150;
@@ -37,7 +37,7 @@ export function Difference({ before, after }: DifferenceProps) {
   );
 }
 
-function partsOf(before: string | undefined, after: string | undefined): readonly Part[] {
+function partsOf(before: string | undefined, after: string | undefined): readonly Run[] {
   if (before !== undefined && after !== undefined) return wordDiff(before, after);
   return before === undefined ? [{ kind: 'added', text: after ?? '' }] : [{ kind: 'removed', text: before }];
 }

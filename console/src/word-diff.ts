@@ -1,7 +1,7 @@
 import { diffArrays } from 'diff';
 
 /** A run of words of one text, or of both. */
-export interface Part {
+export interface Run {
   readonly kind: 'same' | 'removed' | 'added';
   readonly text: string;
 }
@@ -15,12 +15,12 @@ const MIN_SHARED = 0.25;
 /**
  * What turns one text into the other, word by word. Texts that are long or have little in common are removed and added as a whole.
  */
-export function wordDiff(before: string, after: string): readonly Part[] {
+export function wordDiff(before: string, after: string): readonly Run[] {
   if (before === after) return [{ kind: 'same', text: before }];
   const longer = Math.max(before.length, after.length);
   if (longer <= MAX_LENGTH) {
     const changes = diffArrays(wordsOf(before), wordsOf(after), { maxEditLength: MAX_CHANGES }) ?? [];
-    const runs = changes.map(({ value, added, removed }): Part => {
+    const runs = changes.map(({ value, added, removed }): Run => {
       const changed = added ? 'added' : 'removed';
       return { kind: added || removed ? changed : 'same', text: value.join('') };
     });
@@ -38,8 +38,8 @@ const WORDS = new Intl.Segmenter(undefined, { granularity: 'word' });
 const wordsOf = (text: string): string[] => Array.from(WORDS.segment(text), ({ segment }) => segment);
 
 /** Of one change, all that is removed stands before what is added; spaces within it belong to it. */
-function joined(runs: readonly Part[]): Part[] {
-  const parts: Part[] = [];
+function joined(runs: readonly Run[]): Run[] {
+  const parts: Run[] = [];
   let [removed, added, space] = ['', '', ''];
   const end = (same: string) => {
     const texts = { removed, added, same: space + same };

@@ -1,19 +1,16 @@
-import type { ChromaClient, Collection as ChromaCollection, Metadata, Where } from 'chromadb';
+import type { ChromaClient, Collection as ChromaCollection, GetResult, Metadata, Where } from 'chromadb';
 import { z } from 'zod';
 import {
   type Collection,
   defineCollection,
   type Failure,
-  type FieldValue,
   type Filter,
-  type FoundPoint,
   failureOfStatus,
   loadPackage,
-  type Point,
-  type PointFields,
-  type Selection,
   type Traits,
 } from '#provider';
+import { included, MEASURES, toFound, toMetadata } from './mapped/chroma.ts';
+import { CHROMA, mappingOptions } from './mapped/presets.ts';
 
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
@@ -30,6 +27,7 @@ export const Options = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9][\w.-]{1,510}[A-Za-z0-9]$/)
     .default('omp-memories'),
+  ...mappingOptions(CHROMA),
 });
 type Options = z.output<typeof Options>;
 
@@ -41,10 +39,11 @@ export default defineCollection({
   name: 'chroma',
   title: TITLE,
   options: Options,
+  presets: CHROMA,
   async open(options) {
     const { ChromaClient } = await loadPackage(() => import('chromadb'), 'chromadb@3.5');
     const client = new ChromaClient(argumentsOf(options));
-    return openCollection(client, options.collection, Math.min(MAX_BATCH, await client.getMaxBatchSize()));
+    return openCollection(client, options, Math.min(MAX_BATCH, await client.getMaxBatchSize()));
   },
   failure,
 });
@@ -73,10 +72,15 @@ const TRAITS: Omit<Traits, 'max_batch'> = {
   max_limit: 10_000,
 };
 
-function openCollection(client: ChromaClient, name: string, max_batch: number): Collection {
+function openCollection(client: ChromaClient, { collection: name, preset }: Options, max_batch: number): Collection {
+  const isMapped = preset !== undefined;
+  /** The name of the field that the document is. No metadata have the other one: Chroma refuses its `#`. */
+  const document = isMapped ? '#document' : 'content';
+  const rows = (result: GetResult<Metadata>) => result.rows().map((row) => toFound(row, document));
   let opened: ChromaCollection | undefined;
   const found = async () => {
-    opened ??= await client.getCollection({ name });
+    // Without a function, the client would load the package that the collection names.
+    opened ??= await client.getCollection({ name, embeddingFunction: NO_FUNCTION });
     return opened;
   };
 
@@ -89,21 +93,17 @@ function openCollection(client: ChromaClient, name: string, max_batch: number): 
       });
       if (!collection) return undefined;
       const { hnsw, spann } = collection.configuration;
-      const { space = 'l2' } = hnsw ?? spann ?? {};
+      const space = (hnsw ?? spann)?.space ?? 'l2';
+      const [points, first] = [await collection.count(), await collection.get({ limit: 1, include: ['embeddings'] })];
+      const known = { empty: points === 0, points };
+      // Chroma tells the length of vectors by nothing but a vector.
+      if (isMapped) return { ...known, dimensions: first.embeddings[0]?.length ?? 0, measure: MEASURES[space] };
       const dimensions = Number(collection.metadata?.[DIMENSIONS] ?? 0);
-      const empty = (await collection.get({ limit: 1, include: [] })).ids.length === 0;
-      if (dimensions === 0)
-        return {
-          dimensions,
-          empty,
-          mistake: `the collection "${name}" was not made by the gateway; name another one by OMP_CHROMA_COLLECTION`,
-        };
-      return {
-        dimensions,
-        empty,
-        mistake:
-          space === 'cosine' ? undefined : `the collection "${name}" compares vectors by ${space}, not by cosine`,
-      };
+      const mistake =
+        dimensions === 0
+          ? `the collection "${name}" was not made by the gateway; name another one by OMP_CHROMA_COLLECTION`
+          : `the collection "${name}" compares vectors by ${space}, not by cosine`;
+      return { ...known, dimensions, mistake: dimensions > 0 && space === 'cosine' ? undefined : mistake };
     },
 
     async prepare({ dimensions }) {
@@ -115,16 +115,38 @@ function openCollection(client: ChromaClient, name: string, max_batch: number): 
     },
 
     async upsert(points) {
+      const documents = points.flatMap(({ fields }) => (document in fields ? [String(fields[document])] : []));
       await (await found()).upsert({
         ids: points.map(({ id }) => id),
         embeddings: points.map(({ vector }) => [...vector]),
-        documents: points.map(({ fields }) => String(fields.content)),
-        metadatas: points.map(toMetadata),
+        // A library may keep none.
+        ...(documents.length > 0 && { documents }),
+        // Of the gateway's, each has all fields, so that nothing stays of one that is replaced: Chroma merges.
+        metadatas: points.map(({ fields }) => toMetadata(fields, document)),
       });
     },
 
     async fetch(ids, select) {
-      return (await (await found()).get({ ids: [...ids], include: included(select) })).rows().map(toFound);
+      return rows(await (await found()).get({ ids: [...ids], include: included(select, document) }));
+    },
+
+    async page({ filter, after = '0', limit, select }) {
+      const where = filter && { where: toWhere(filter) };
+      const asked = { ...where, limit, offset: Number(after), include: included(select, document) };
+      const points = rows(await (await found()).get(asked));
+      return { points, next: points.length < limit ? undefined : String(Number(after) + limit) };
+    },
+
+    async change({ id, fields, vector }) {
+      const metadata = toMetadata(fields, document);
+      await (await found()).update({
+        ids: [id],
+        ...(Object.keys(metadata).length > 0 && { metadatas: [metadata] }),
+        ...(document in fields && { documents: [String(fields[document])] }),
+        ...(vector && { embeddings: [[...vector]] }),
+      });
+      // An update of one that is gone is answered as any other.
+      return (await (await found()).get({ ids: [id], include: [] })).ids.length > 0;
     },
 
     async remove(ids) {
@@ -134,14 +156,13 @@ function openCollection(client: ChromaClient, name: string, max_batch: number): 
     async query({ vector, filter, limit, select }) {
       const result = await (await found()).query({
         ...{ queryEmbeddings: [[...vector]], where: toWhere(filter), nResults: limit },
-        include: [...included(select), 'distances'],
+        include: [...included(select, document), 'distances'],
       });
-      return (result.rows()[0] ?? []).map((row) => ({ ...toFound(row), measure: Number(row.distance) }));
+      return (result.rows()[0] ?? []).map((row) => ({ ...toFound(row, document), measure: Number(row.distance) }));
     },
 
     async scan({ filter, limit, select }) {
-      const result = await (await found()).get({ where: toWhere(filter), limit, include: included(select) });
-      return result.rows().map(toFound);
+      return rows(await (await found()).get({ where: toWhere(filter), limit, include: included(select, document) }));
     },
 
     async count(filter) {
@@ -154,48 +175,10 @@ function openCollection(client: ChromaClient, name: string, max_batch: number): 
   };
 }
 
+/** The gateway gives every vector. */
+const NO_FUNCTION = { generate: () => Promise.reject(new Error('a vector is missing')) };
 /** The key in the metadata of a collection that holds the length of its vectors: Chroma itself knows it from the first one on. */
 const DIMENSIONS = 'omp_dimensions';
-
-/** Chroma refuses an empty list. No list of the gateway has an empty text. */
-const NOTHING = [''];
-const stored = (value: FieldValue): string | number | string[] =>
-  typeof value !== 'object' ? value : value.length > 0 ? [...value] : NOTHING;
-const read = (value: unknown): FieldValue =>
-  Array.isArray(value) ? value.filter((one) => one !== '') : (value as FieldValue);
-
-/** All fields but the content, which is the document. A point has all of them, so that nothing stays of one that is replaced: Chroma merges. */
-const toMetadata = ({ fields }: Point): Metadata =>
-  Object.fromEntries(
-    Object.entries(fields).flatMap(([key, value]) => (key === 'content' ? [] : [[key, stored(value)]])),
-  );
-
-interface Row {
-  readonly id: string;
-  readonly document?: string | null | undefined;
-  readonly metadata?: Metadata | null | undefined;
-  readonly embedding?: number[] | null | undefined;
-}
-
-const toFound = ({ id, document, metadata, embedding }: Row): FoundPoint => {
-  const fields: PointFields = Object.fromEntries(
-    Object.entries(metadata ?? {}).map(([key, value]) => [key, read(value)]),
-  );
-  return {
-    id,
-    fields: { ...fields, ...(typeof document === 'string' && { content: document }) },
-    ...(embedding && { vector: Float32Array.from(embedding) }),
-  };
-};
-
-type Include = 'documents' | 'metadatas' | 'embeddings';
-
-/** Chroma returns all metadata or none. */
-const included = ({ fields, vector }: Selection): Include[] => [
-  ...(fields === undefined || fields.includes('content') ? ['documents' as const] : []),
-  ...(fields === undefined || fields.some((name) => name !== 'content') ? ['metadatas' as const] : []),
-  ...(vector ? ['embeddings' as const] : []),
-];
 
 /** Every point has every field: none is found because it lacks it. */
 function toWhere(filter: Filter): Where {

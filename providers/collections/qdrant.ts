@@ -9,14 +9,13 @@ import {
   FIELDS,
   type Filter,
   type Finding,
-  type FoundPoint,
   failureOfConnection,
   failureOfStatus,
   loadPackage,
-  type Point,
-  type Selection,
   stoppable,
 } from '#provider';
+import { mappingOptions, QDRANT } from './mapped/presets.ts';
+import { operationsOf, shown, toFound, toId, toVector, vectorIn } from './mapped/qdrant.ts';
 
 const TITLE = 'Qdrant';
 /** The client sends neither a user nor a query. */
@@ -36,6 +35,7 @@ export const Options = z.strictObject({
     .default('omp-memories'),
   /** Whether a search compares all vectors of the user; false: those of a user with very many are searched by the index, approximately. */
   exact: z.boolean().default(true),
+  ...mappingOptions(QDRANT),
 });
 export type Options = z.output<typeof Options>;
 
@@ -44,6 +44,7 @@ export const qdrant: CollectionSpec<Options> = {
   name: 'qdrant',
   title: TITLE,
   options: Options,
+  presets: QDRANT,
   async open(options) {
     const { QdrantClient } = await loadPackage(() => import('@qdrant/js-client-rest'), '@qdrant/js-client-rest@1.18');
     return openCollection(new QdrantClient(clientParams(options)), options);
@@ -74,8 +75,12 @@ function clientParams({ url, api_key }: Options): ConstructorParameters<typeof Q
 
 type QdrantCollection = Collection & { findings(call: Call): Promise<Finding[]> };
 
-function openCollection(client: QdrantClient, { collection: collection_name, exact }: Options): QdrantCollection {
+function openCollection(client: QdrantClient, options: Options): QdrantCollection {
+  const { collection: collection_name, exact, preset } = options;
   const api = client.api();
+  /** The vector of points, which a library may have named. */
+  let using = '';
+  const found = (point: Schemas['Record']) => toFound(point, using);
   /** Undefined: there is no such collection. */
   const info = (call: Call) =>
     ask(call, (init) => api.getCollection({ collection_name }, init)).catch((error) => {
@@ -94,6 +99,7 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
       filters: ['anyOf', 'allOf', 'not'],
       order: 'number',
       ids: 'uuid',
+      nested: true,
       max_batch: 1_000,
       // A request has at most 32 MiB as the server comes, and a component of a vector up to 24 bytes as JSON.
       max_batch_bytes: 4 * 1024 * 1024,
@@ -106,12 +112,10 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
       if (!found) return undefined;
       const { config, payload_schema } = found;
       const unindexed = FIELDS.flatMap(({ name, filtered }) => (filtered && !(name in payload_schema) ? [name] : []));
-      const { points } = await ask(call, (init) => api.scrollPoints({ collection_name, limit: 1 }, init));
-      const [empty, vectors] = [points.length === 0, unnamedVectors(config.params.vectors)];
-      if (!vectors) return { dimensions: 0, empty, mistake: 'its vectors have names, or there are none', unindexed };
-      const { size, distance } = vectors;
-      const mistake = distance === 'Cosine' ? undefined : `it compares vectors by ${distance}, not by Cosine`;
-      return { dimensions: size, empty, mistake, unindexed };
+      const points = (await ask(call, (init) => api.countPoints({ collection_name, exact: true }, init))).count;
+      const { using: name, ...vector } = vectorIn(config.params.vectors, preset !== undefined);
+      using = name;
+      return { ...vector, empty: points === 0, points, unindexed, indexed: Object.keys(payload_schema) };
     },
 
     async prepare({ dimensions, fields }, call) {
@@ -138,33 +142,48 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
       }
     },
 
-    upsert: (points, call) =>
-      write(call, (init) => api.upsertPoints({ collection_name, wait: true, points: points.map(toPoint) }, init)),
+    async upsert(points, call) {
+      const stored = points.map(({ id, vector, fields }) => ({ id, vector: toVector(vector, using), payload: fields }));
+      await write(call, (init) => api.upsertPoints({ collection_name, wait: true, points: stored }, init));
+    },
 
     async fetch(ids, select, call) {
-      const asked = { collection_name, ids: [...ids], ...shown(select) };
-      return (await ask(call, (init) => api.getPoints(asked, init))).map(toFound);
+      const asked = { collection_name, ids: ids.map(toId), ...shown(select, using) };
+      return (await ask(call, (init) => api.getPoints(asked, init))).map(found);
+    },
+
+    async page({ filter, after, limit, select }, call) {
+      const asked = { collection_name, limit, ...shown(select, using), filter: filter && toFilter(filter) };
+      const request = after === undefined ? asked : { ...asked, offset: toId(after) };
+      const { points, next_page_offset: next } = await ask(call, (init) => api.scrollPoints(request, init));
+      return { points: points.map(found), next: next == null ? undefined : String(next) };
+    },
+
+    async change(change, call) {
+      const asked = { collection_name, wait: true, operations: operationsOf(change, using) };
+      const done = await ask(call, (init) => api.batchUpdate(asked, init)).catch((error) => {
+        if (statusOf(error) !== 404 || !messageIn(error).includes('No point')) throw error;
+      });
+      if (done?.some(({ status }) => status !== 'completed')) throw new NotYet();
+      return done !== undefined;
     },
 
     remove: (ids, call) =>
-      write(call, (init) => api.deletePoints({ collection_name, wait: true, points: [...ids] }, init)),
+      write(call, (init) => api.deletePoints({ collection_name, wait: true, points: ids.map(toId) }, init)),
 
     async query({ vector, filter, limit, select }, call) {
       const asked = { collection_name, query: [...vector], filter: toFilter(filter), limit, params: { exact } };
-      const { points } = await ask(call, (init) => api.queryPoints({ ...asked, ...shown(select) }, init));
-      return points.map((point) => ({ ...toFound(point), measure: point.score }));
+      const { points } = await ask(call, (init) =>
+        api.queryPoints({ ...asked, ...shown(select, using), ...(using !== '' && { using }) }, init),
+      );
+      return points.map((point) => ({ ...found(point), measure: point.score }));
     },
 
     async scan({ filter, order, limit, select }, call) {
       const order_by = order && { key: order.by, direction: order.descending ? ('desc' as const) : ('asc' as const) };
-      const asked = {
-        collection_name,
-        filter: toFilter(filter),
-        limit,
-        ...shown(select),
-        ...(order_by && { order_by }),
-      };
-      return (await ask(call, (init) => api.scrollPoints(asked, init))).points.map(toFound);
+      const wanted = { filter: toFilter(filter), limit, ...(order_by && { order_by }) };
+      const asked = { collection_name, ...wanted, ...shown(select, using) };
+      return (await ask(call, (init) => api.scrollPoints(asked, init))).points.map(found);
     },
 
     async count(filter, call) {
@@ -200,26 +219,6 @@ function openCollection(client: QdrantClient, { collection: collection_name, exa
     },
   };
 }
-
-/** Undefined: vectors have names, or there are none. A vector may have the name `size`. */
-function unnamedVectors(vectors: Schemas['VectorsConfig'] | undefined): Schemas['VectorParams'] | undefined {
-  const { size } = (vectors ?? {}) as Partial<Schemas['VectorParams']>;
-  return typeof size === 'number' ? (vectors as Schemas['VectorParams']) : undefined;
-}
-
-const toPoint = ({ id, vector, fields }: Point): Schemas['PointStruct'] => ({
-  ...{ id, vector: [...vector], payload: fields },
-});
-
-const shown = ({ fields, vector }: Selection) => ({
-  with_payload: fields === undefined ? true : fields.length > 0 && [...fields],
-  with_vector: vector,
-});
-
-const toFound = ({ id, payload, vector }: Schemas['Record']): FoundPoint => ({
-  ...{ id: String(id), fields: (payload ?? {}) as FoundPoint['fields'] },
-  ...(Array.isArray(vector) && { vector: Float32Array.from(vector as number[]) }),
-});
 
 const toFilter = (filter: Filter): Schemas['Filter'] => ({ must: [toCondition(filter)] });
 

@@ -113,10 +113,10 @@ export type Filter =
 export type OptionalFilter = 'anyOf' | 'allOf' | 'prefix' | 'not';
 
 /**
- * How `query` measures: the cosine; 1 − the cosine; the inner product; the length of the difference, or its square. The vectors have length 1
+ * How `query` measures: the cosine; 1 − the cosine; the inner product; 1 − the inner product; the length of the difference, or its square. The vectors have length 1
  * where it is none of the first two, and are otherwise as the embedder made them.
  */
-export type Measure = 'cosine' | 'cosine distance' | 'product' | 'distance' | 'squared distance';
+export type Measure = 'cosine' | 'cosine distance' | 'product' | 'product distance' | 'distance' | 'squared distance';
 
 /** Facts about a database. */
 export interface Traits {
@@ -144,12 +144,14 @@ export interface Traits {
   readonly max_batch_bytes: number;
   /** Most bytes of the fields of one point as JSON; null: only `max_batch_bytes` limits them. */
   readonly max_point_bytes: number | null;
-  /** Largest `limit` of `query` and `scan`, at least 1,000. */
+  /** Largest `limit` of `query`, `scan` and `page`, at least 1,000. */
   readonly max_limit: number;
   /** Fields that filters of `query` and of `scan` may name. Left out: all. */
   readonly filtered?: { readonly query: readonly string[]; readonly scan: readonly string[] };
-  /** How many points a `scan` reads at least cost, if most of them may not match. Left out: 101. */
+  /** How many points a `scan` reads at least cost, if most of them may not match. Left out: as many as are wanted. */
   readonly scan_batch?: number;
+  /** Whether points of other applications hold objects, and a dot in the name of a field goes into one; absent: a dot is a character of a name. */
+  readonly nested?: true;
 }
 
 /** What there is: for the start and `doctor`. */
@@ -162,6 +164,12 @@ export interface Description {
   readonly mistake?: string | undefined;
   /** Names of fields that filters need an index for, and have none. */
   readonly unindexed?: readonly string[];
+  /** The measure of a mapped collection. */
+  readonly measure?: Measure | undefined;
+  /** How many points a mapped collection has. */
+  readonly points?: number | undefined;
+  /** Names of its fields that have an index; undefined: the database has no such indexes. */
+  readonly indexed?: readonly string[] | undefined;
 }
 
 export interface QueryRequest {
@@ -180,6 +188,24 @@ export interface ScanRequest {
   readonly after?: { readonly value: number; readonly memory_id: string } | undefined;
   readonly limit: number;
   readonly select: Selection;
+}
+
+export interface PageRequest {
+  /** Undefined: all points, whatever their fields are. */
+  readonly filter?: Filter | undefined;
+  /** Only what comes after the page that had this `next`. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+  readonly select: Selection;
+}
+
+/** A change of a point of another application. */
+export interface PointChange {
+  readonly id: string;
+  /** With `traits.nested`, names are paths into objects. */
+  readonly fields: PointFields;
+  /** Undefined: it stays. */
+  readonly vector?: Float32Array | undefined;
 }
 
 /**
@@ -212,17 +238,20 @@ export interface Points {
   count?(filter: Filter, call: Call): Promise<number>;
   /** Finds the point of a memory, whatever its id is, unless it is certain that none of these users owns it. Left out: `fetch` does. */
   find?(ref: Pick<Ref, 'id' | 'users'>, call: Call): Promise<FoundPoint | undefined>;
-  /** Stores what differs between `before` and the point: what others changed of the rest stays, and a removed point stays away. */
-  change?(point: Point, before: FoundPoint, call: Call): Promise<void>;
+  /** Stores what differs between `before` and the point: what others changed of the rest stays, and a removed point stays away. Left out: `replace`, or `upsert`. */
+  patch?(point: Point, before: FoundPoint, call: Call): Promise<void>;
   /** Id and time of a new memory. Left out: a ULID and now. */
   identify?(user_id: string): Pick<Identity, 'id' | 'created_at'>;
   /** The part of the database that has the points of a user: one `upsert` gets points of one part. Left out: there is one. */
   partOf?(user_id: string): string;
   /** The size of a point as the database counts it, of its fields and in all. Left out: fields as JSON, and four bytes for each component. */
   sizeOf?(point: Point): { readonly fields: number; readonly whole: number };
-  /** Some of all points, of one user or of all, in any order; `next` continues. Left out: exports `scan` by `place`. */
-  pages?(
-    page: { readonly user_id: string | undefined; readonly after: string | undefined; readonly limit: number },
+  /**
+   * Points that match, in an order that the database has by itself. `next`: where the rest begins; undefined: there is none. Present, with `change`, if
+   * the adapter has presets; and if a `scan` cannot filter by `place`, for exports.
+   */
+  page?(
+    request: PageRequest,
     call: Call,
   ): Promise<{ readonly points: readonly FoundPoint[]; readonly next: string | undefined }>;
 }
@@ -234,6 +263,8 @@ export interface Collection extends Points {
   /** Creates the collection with its indexes, and what is missing of them. Several gateways may do so at once. */
   prepare(wanted: { readonly dimensions: number; readonly fields: readonly Field[] }, call: Call): Promise<void>;
   count(filter: Filter, call: Call): Promise<number>;
+  /** Sets these fields of a point, and its vector, whatever else it holds stays; false: it is gone. */
+  change?(change: PointChange, call: Call): Promise<boolean>;
   /** Throws if the database does not answer. */
   ping(call: Call): Promise<void>;
   close(): Promise<void>;
@@ -249,6 +280,40 @@ export interface Failure extends Pick<OmpErrorOptions, 'retry' | 'down' | 'retry
   readonly loggable?: boolean | undefined;
 }
 
+/** How a library fills collections of a database. Names of fields are as the adapter reads them. */
+export interface Preset {
+  /** As people call it. */
+  readonly library: string;
+  /** Whose collections were seen. */
+  readonly versions?: string;
+  readonly text?: string;
+  readonly user?: string;
+  readonly created?: string;
+  readonly updated?: string;
+  /** The field with a node of LlamaIndex as JSON, which has the text. */
+  readonly node?: string;
+  /** Fields that every point has, by which `doctor` knows the library. */
+  readonly signs?: readonly string[];
+  /** Why the gateway must not write into such a collection. Left out: it may. */
+  readonly read_only?: string;
+}
+
+/** The presets of a database, by name. Those with more signs stand before those with fewer. */
+export type Presets = Readonly<Record<string, Preset>>;
+
+/** The options of a mapped collection. */
+export interface MappingOptions {
+  /** Unset: the collection is the gateway's. */
+  readonly preset?: string | undefined;
+  readonly text_field?: string | undefined;
+  readonly user_field?: string | undefined;
+  readonly scope_field?: string | undefined;
+  readonly created_field?: string | undefined;
+  readonly updated_field?: string | undefined;
+  readonly tags_field?: string | undefined;
+  readonly writable?: boolean | undefined;
+}
+
 export type CollectionContext = Pick<ProviderContext, 'data_dir' | 'log'>;
 
 /** What `defineCollection` takes. */
@@ -261,6 +326,11 @@ export interface CollectionSpec<Options> {
   readonly title: string;
   /** Checks the options. Left out: there are none. */
   readonly options?: OptionsSchema<Options>;
+  /**
+   * Of collections that other applications fill. The options are then `MappingOptions` too, and with a `preset` names of fields are those of the
+   * application.
+   */
+  readonly presets?: Presets;
   /**
    * Loads the client library (`loadPackage`) and makes the client, without changes in the database. Throws a plain `Error` that says what to do.
    */

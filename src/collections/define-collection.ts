@@ -13,13 +13,20 @@ import {
   type ProviderMethods,
   type ProviderModule,
 } from '#contract';
-import { type Collection, type CollectionSpec, type Description, type Failure, FIELDS } from './collection.ts';
-import { equals } from './filters.ts';
+import {
+  type Collection,
+  type CollectionSpec,
+  type Description,
+  type Failure,
+  FIELDS,
+  type MappingOptions,
+} from './collection.ts';
 import { inParts } from './in-parts.ts';
+import { diagnoseMapped, openMapped, suggestion } from './mapped.ts';
 import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
 import { createReading, maxResults, type Shelf } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
-import { exportPart, listUsers } from './walks.ts';
+import { exportPart, holdingsOf, listUsers } from './walks.ts';
 import { createWriting } from './writing.ts';
 
 /**
@@ -36,7 +43,9 @@ export const defineCollection = <Options>(spec: CollectionSpec<Options>): Provid
       if (!embedder) throw new Error(`${title} searches by vectors only; set OMP_SEARCH_MODE to vector or hybrid`);
       const collection = guarded(await opened(spec, () => spec.open(options, { data_dir, log })), spec);
       try {
-        await start(collection, title, embedder, backgroundCall('start'));
+        if (isMapped(spec, options))
+          return await openMapped(collection, spec, options, { embedder, log, max_record_bytes });
+        await start(collection, spec, embedder, backgroundCall('start'));
       } catch (error) {
         await collection.close();
         throw error;
@@ -48,10 +57,7 @@ export const defineCollection = <Options>(spec: CollectionSpec<Options>): Provid
         capabilities: capabilitiesOf(shelf),
         ...collectionMethods(shelf, max_record_bytes),
         users: (query, call) => listUsers(shelf, query, call),
-        holdings: async ({ user_id }, call) => {
-          const memories = await collection.count(equals('user_id', user_id), call);
-          return { memories, vectors: memories };
-        },
+        holdings: (query, call) => holdingsOf(shelf, query, call),
         ping: (call) => collection.ping(call),
         close: () => collection.close(),
       };
@@ -86,13 +92,18 @@ const capabilitiesOf = ({ collection, scoped, max_scan }: Shelf): Partial<Provid
 });
 
 /** Creates the collection if there is none. Throws for an operator unless it is the gateway's, with vectors of this model. */
-async function start(collection: Collection, title: string, embedder: EmbedderIdentity, call: Call): Promise<void> {
+async function start<Options>(
+  collection: Collection,
+  spec: CollectionSpec<Options>,
+  embedder: EmbedderIdentity,
+  call: Call,
+): Promise<void> {
   const { model, dimensions } = embedder;
   const found = await collection.describe(call);
-  if (found) requireFit(found, title, embedder);
+  if (found) requireFit(found, spec.title, embedder);
   const prepare = () => collection.prepare({ dimensions, fields: FIELDS }, call);
   if (!found) await prepare();
-  const state = await stateOf(collection, found, embedder, call);
+  const state = await stateOf({ collection, spec, model: embedder.model }, found, call);
   if (state.problem !== undefined) throw new Error(state.problem);
   // An index too would be a change of what may be somebody else's.
   if (found) await prepare();
@@ -109,18 +120,17 @@ function requireFit({ dimensions, mistake }: Description, title: string, embedde
 }
 
 /** Whose collection it is, by its head. */
-async function stateOf(
-  collection: Collection,
+async function stateOf<Options>(
+  { collection, spec, model }: { collection: Collection; spec: CollectionSpec<Options>; model: string },
   found: Description | undefined,
-  { model }: EmbedderIdentity,
   call: Call,
 ): Promise<{ isNew: boolean; problem?: string }> {
   const [head] = await collection.fetch([pointId(HEAD, collection.traits.ids)], WHOLE, call);
   if (!head) {
     // Another gateway may have created it just now: an empty one is nobody's.
-    return found && !found.empty
-      ? { isNew: false, problem: 'the collection was not made by the gateway; name another one' }
-      : { isNew: true };
+    if (!found || found.empty) return { isNew: true };
+    const problem = 'the collection was not made by the gateway; name another one';
+    return { isNew: false, problem: problem + (await suggestion(collection, spec, call)) };
   }
   const { model: stored } = JSON.parse(String(head.fields.rest)) as { readonly model: string };
   if (stored === model) return { isNew: false };
@@ -129,6 +139,12 @@ async function stateOf(
     'omp-gateway migrate';
   return { isNew: false, problem };
 }
+
+/** Whether the options are of a collection that another application fills. */
+const isMapped = <Options>(
+  { presets }: CollectionSpec<Options>,
+  options: Options,
+): options is Options & MappingOptions => presets !== undefined && (options as MappingOptions).preset !== undefined;
 
 const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
   area,
@@ -149,13 +165,18 @@ async function diagnose<Options>(
   try {
     collection = guarded(await opened(spec, () => spec.open(options, context)), spec);
     await collection.ping(call);
+    if (isMapped(spec, options))
+      return [
+        ...(await diagnoseMapped(collection, { ...spec, options, embedder }, call)),
+        ...((await spec.diagnose?.(collection, context, call)) ?? []),
+      ];
     const found = await collection.describe(call);
     const findings = [finding('connection', 'ok', `${title} answers; whether the gateway may write was not tried`)];
     if (!found)
       return [...findings, finding('configuration', 'ok', 'there is no collection yet: the first start creates it')];
     if (embedder) {
       requireFit(found, title, embedder);
-      const { problem } = await stateOf(collection, found, embedder, call);
+      const { problem } = await stateOf({ collection, spec, model: embedder.model }, found, call);
       findings.push(
         problem === undefined
           ? finding('embedding', 'ok', `the vectors are of "${embedder.model}"`)
@@ -201,8 +222,9 @@ const METHODS = [
   'replace',
   'removeIf',
   'find',
+  'patch',
+  'page',
   'change',
-  'pages',
   'ping',
 ] as const;
 

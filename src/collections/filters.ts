@@ -151,7 +151,7 @@ export function decides(can: Decided, filter: Filter): boolean {
 }
 
 /** Whether a filter holds for a point with these fields. */
-function holds(filter: Filter, fields: PointFields): boolean {
+export function holds(filter: Filter, fields: PointFields): boolean {
   if (filter.op === 'and') return filter.filters.every((part) => holds(part, fields));
   if (filter.op === 'not') return !holds(filter.filter, fields);
   const value = fields[filter.field];

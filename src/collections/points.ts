@@ -12,8 +12,16 @@ export const LIGHT: Selection = {
   fields: FIELDS.filter(({ name }) => name !== 'content' && name !== 'rest').map(({ name }) => name),
   vector: false,
 };
-export const WHOLE: Selection = { vector: false };
-export const WITH_VECTOR: Selection = { vector: true };
+/** What tells points apart. */
+export const KEYS: Selection = { fields: ['memory_id', 'user_id'], vector: false };
+/** What a memory is made of. The other fields are for filters and orders: decoding them takes as long again. */
+export const WHOLE: Selection = {
+  fields: ['memory_id', 'user_id', 'content', 'scope', 'created', 'updated', 'blank', 'rest'],
+  vector: false,
+};
+export const WITH_VECTOR: Selection = { ...WHOLE, vector: true };
+/** For filters that are decided here. */
+export const EVERYTHING: Selection = { vector: false };
 
 /** Places are below this. */
 export const PLACES = 2 ** 48;
@@ -49,7 +57,7 @@ const writtenField = ({ extensions }: Memory): string[] => {
   ];
 };
 
-const isBlank = (vector: Float32Array): boolean => vector.every((component) => component === 0);
+export const isBlank = (vector: Float32Array): boolean => vector.every((component) => component === 0);
 
 /** Stands for a vector of zeros, which databases refuse, or leave out of searches. */
 const placeholder = (dimensions: number): Float32Array => {
@@ -93,16 +101,25 @@ type Rest = Pick<Memory, 'tags' | 'source' | 'confidence' | 'valid_from' | 'vali
   readonly extensions: Extensions;
 };
 
-/** `model`: of the vectors of the collection. */
+/** `model`: of the vectors of the collection. Field by field: see docs/performance-notes.md. */
 export function toMemory({ fields }: Pick<FoundPoint, 'fields'>, model: string): Memory {
-  const { memory_id, user_id, content, scope, created, updated, rest } = fields;
+  const rest = JSON.parse(String(fields.rest)) as Rest;
   return {
-    ...(JSON.parse(String(rest)) as Rest),
-    ...{ id: String(memory_id), user_id: String(user_id), content: String(content) },
-    scope: scope === '' ? null : String(scope),
-    created_at: new Date(Number(created)).toISOString(),
-    updated_at: new Date(Number(updated)).toISOString(),
-    ...{ embedding_model: model, status: 'done' },
+    id: String(fields.memory_id),
+    created_at: new Date(Number(fields.created)).toISOString(),
+    content: String(fields.content),
+    user_id: String(fields.user_id),
+    scope: fields.scope === '' ? null : String(fields.scope),
+    tags: rest.tags,
+    source: rest.source,
+    confidence: rest.confidence,
+    valid_from: rest.valid_from,
+    valid_to: rest.valid_to,
+    supersedes: rest.supersedes,
+    extensions: rest.extensions,
+    updated_at: new Date(Number(fields.updated)).toISOString(),
+    embedding_model: model,
+    status: 'done',
   };
 }
 

@@ -15,7 +15,7 @@ import { roundScore, toUnit } from '#ranking';
 import { newestFirst, recordBytes, upToBytes, visibleMatcher, writtenMatcher } from '#toolbox';
 import type { Filter, FoundPoint, Match, Measure, Points, Traits } from './collection.ts';
 import { both, byQuery, byScan, type Condition, conditionOf, equals } from './filters.ts';
-import { conversationField, LIGHT, pointId, toMemory, WHOLE } from './points.ts';
+import { conversationField, EVERYTHING, LIGHT, pointId, toMemory, WHOLE } from './points.ts';
 import { fetchAll, findAll, MAX_SORTED, numberOf, type Place, readInOrder, walk } from './walk.ts';
 
 /** A collection with memories, as the verbs see it. */
@@ -28,6 +28,8 @@ export interface Shelf {
   readonly scoped: boolean;
   /** The most that is read for one page of a list, if the database does not decide what belongs to it. */
   readonly max_scan: number;
+  /** The memory as a mapped collection keeps it. Throws `unsupported_capability` for what it cannot store. */
+  readonly kept?: (memory: Memory) => Memory;
 }
 
 /** Records that one request reads: a page of 100 and one more. However large they are, they fit into memory. */
@@ -93,8 +95,10 @@ async function listPage(shelf: Shelf, page: Page, call: Call, without?: Readonly
   if (!condition) return [];
   const { filter, rest } = condition;
   const { collection, max_scan } = shelf;
-  const wanted = { by: 'created', descending: true, filter, after: after && positionOf(after), select: WHOLE } as const;
-  const chunk = rest ? (collection.traits.scan_batch ?? CHUNK) : Math.min(limit, mostAtOnce(collection.traits));
+  const { scan_batch } = collection.traits;
+  const select = rest ? EVERYTHING : WHOLE;
+  const wanted = { by: 'created', descending: true, filter, after: after && positionOf(after), select } as const;
+  const chunk = rest && scan_batch ? scan_batch : Math.min(limit, mostAtOnce(collection.traits));
   const memories: Memory[] = [];
   let bytes = 0;
   let read = 0;
@@ -123,6 +127,7 @@ const COSINES: Readonly<Record<Measure, (measure: number) => number>> = {
   cosine: (cosine) => cosine,
   'cosine distance': (distance) => 1 - distance,
   product: (product) => product,
+  'product distance': (distance) => 1 - distance,
   distance: (distance) => 1 - distance ** 2 / 2,
   'squared distance': (distance) => 1 - distance / 2,
 };
@@ -139,15 +144,15 @@ async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<Sea
   if (!condition || !listed) return [];
   const vector = toUnit(query.vector);
   const most = maxResults(collection);
-  let hits: SearchHit[] = [];
+  let found: Hits = { hits: [], bytes: 0 };
   if (vector.some((component) => component !== 0)) {
     for (let count = Math.min(limit + 1, most); ; count = Math.min(count * GROWTH, most)) {
       const { ranked, floor } = await rank(shelf, { vector, condition, count }, call);
       // What was not found has at most the score of the floor: only higher ones are in their final place.
       const final = ranked.filter(({ score }) => score > floor);
       const read = await readHits(shelf, { ranked: final, condition }, query, call);
-      hits = read.hits;
-      if (isFull(hits, query) || (floor === ALL && !read.hasBlank)) return hits;
+      found = read;
+      if (isFull(found, query) || (floor === ALL && !read.hasBlank)) return found.hits;
       // The rest has score 0. A list that decides less than a query reads more in vain.
       if (floor === ALL || (floor === 0 && (listed.undecided === condition.undecided || count === most))) break;
       if (count === most) {
@@ -158,16 +163,21 @@ async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<Sea
     }
   }
   // All others have score 0.
-  hits = hits.filter(({ score }) => score > 0);
+  const { hits, bytes } = found;
   const without = new Set(hits.map(({ memory }) => memory.id));
-  const bytes = hits.reduce((sum, { memory }) => sum + recordBytes(memory), 0);
   const page = { condition: listed, limit: limit - hits.length, max_bytes: max_bytes - bytes };
   const others = await listPage(shelf, page, call, without);
   return upToBytes([...hits, ...others.map((memory) => ({ memory, score: 0 }))], max_bytes, ({ memory }) => memory);
 }
 
-const isFull = (hits: readonly SearchHit[], { limit, max_bytes }: SearchQuery): boolean =>
-  hits.length === limit || hits.reduce((sum, { memory }) => sum + recordBytes(memory), 0) > max_bytes;
+interface Hits {
+  readonly hits: SearchHit[];
+  /** Of their memories. */
+  readonly bytes: number;
+}
+
+const isFull = ({ hits, bytes }: Hits, { limit, max_bytes }: SearchQuery): boolean =>
+  hits.length === limit || bytes > max_bytes;
 
 /** The floor of a ranking that found everything. */
 const ALL = -1;
@@ -190,7 +200,7 @@ async function rank(
   const { collection } = shelf;
   const { measure, exact } = collection.traits;
   const { filter, rest } = condition;
-  const select = count <= CHUNK ? WHOLE : LIGHT;
+  const select = count > CHUNK ? LIGHT : rest ? EVERYTHING : WHOLE;
   let matches: readonly { point: FoundPoint; cosine: number }[] = (
     await collection.query({ vector, filter, limit: count, select }, call)
   ).map((point: Match) => ({ point, cosine: COSINES[measure](point.measure) }));
@@ -201,7 +211,7 @@ async function rank(
     all = true;
   }
   const ranked = matches
-    .filter(({ point }) => !rest || point.fields.user_id === undefined || rest(point.fields))
+    .filter(({ point }) => !rest || isUnread(point) || rest(point.fields))
     .map(({ point, cosine }) => ({ point, score: point.fields.blank === 1 ? 0 : scoreOf(cosine) }))
     .sort((a, b) => b.score - a.score || newestPoint(a.point, b.point));
   return { ranked, floor: all ? ALL : scoreOf(matches.at(-1)?.cosine ?? 0) };
@@ -227,38 +237,45 @@ async function compared(collection: Points, vector: Float32Array, filter: Filter
   return cosines.sort((a, b) => b.cosine - a.cosine);
 }
 
+const isUnread = ({ fields }: FoundPoint): boolean => fields.user_id === undefined;
 const isWhole = ({ fields }: FoundPoint): boolean => fields.content !== undefined && fields.rest !== undefined;
 
 /**
  * The first of a ranking, up to the limits of the query. Reads what was not read, and leaves out what is gone or does not match.
- * `hasBlank`: whether some were left out whose score turned out to be 0.
+ * `hasBlank`: whether the score of some turned out to be 0. Then none of score 0 is returned.
  */
 async function readHits(
   { collection, model }: Shelf,
   { ranked, condition }: { readonly ranked: readonly Ranked[]; readonly condition: Condition },
   query: SearchQuery,
   call: Call,
-): Promise<{ hits: SearchHit[]; hasBlank: boolean }> {
+): Promise<Hits & { readonly hasBlank: boolean }> {
   const hits: SearchHit[] = [];
+  let bytes = 0;
   let hasBlank = false;
   const chunk = Math.min(query.limit, mostAtOnce(collection.traits), collection.traits.max_batch);
   for (let start = 0; start < ranked.length; start += chunk) {
     const part = ranked.slice(start, start + chunk);
     const ids = part.flatMap(({ point }) => (isWhole(point) ? [] : [point.id]));
-    const found = ids.length === 0 ? [] : await collection.fetch(ids, WHOLE, call);
+    const select = part.some(({ point }) => isUnread(point)) ? EVERYTHING : WHOLE;
+    const found = ids.length === 0 ? [] : await collection.fetch(ids, select, call);
     const read = new Map(found.map((point) => [point.id, point]));
     for (const { point, score } of part) {
       const whole = isWhole(point) ? point : read.get(point.id);
-      if (!whole || !condition.matches(whole.fields)) continue;
+      if (!whole || (isUnread(point) && !condition.matches(whole.fields))) continue;
       if (whole.fields.blank === 1 && score > 0) {
         hasBlank = true;
         continue;
       }
-      hits.push({ memory: toMemory(whole, model), score });
-      if (isFull(hits, query)) return { hits, hasBlank };
+      // The blank ones are among the rest of score 0, which a list has in order.
+      if (hasBlank && score === 0) return { hits, bytes, hasBlank };
+      const memory = toMemory(whole, model);
+      hits.push({ memory, score });
+      bytes += recordBytes(memory);
+      if (isFull({ hits, bytes }, query)) return { hits, bytes, hasBlank };
     }
   }
-  return { hits, hasBlank };
+  return { hits, bytes, hasBlank };
 }
 
 /** One read for each side of each memory: none grows with the conversation. */
@@ -274,7 +291,7 @@ async function neighbours(
     await fetchAll(
       collection,
       ids.map((id) => pointId(id, collection.traits.ids)),
-      WHOLE,
+      EVERYTHING,
       call,
     )
   )

@@ -1,7 +1,7 @@
 import { type Call, invalidRequest } from '#contract';
 import type { Filter, FoundPoint, Points, Selection } from './collection.ts';
 import { between, both, equals } from './filters.ts';
-import { LIGHT, PLACES } from './points.ts';
+import { LIGHT, PLACES, placeOf } from './points.ts';
 
 /*
  * Points in order, whatever the database can sort.
@@ -27,7 +27,7 @@ export interface Walk {
 /** The most that is put in order here at once. */
 export const MAX_SORTED = 10_000;
 /** Points of a window, without their contents. */
-const WINDOW = 999;
+export const WINDOW = 999;
 /** An ordered read asks for a few more than wanted: the last ones may have equals that follow. */
 const EXTRA = 8;
 const DAY_MS = 86_400_000;
@@ -105,40 +105,100 @@ async function* byNumber(collection: Points, wanted: Walk, call: Call) {
 }
 
 /**
- * The database sorts nothing: windows of the number are read whole, the nearest first, each about as large as the one before had to be. At
- * first all that is left is tried, which is enough for most users.
+ * The database sorts nothing. Most lists are short: one read tries all that is left. Then windows of the number are read. Places are spread evenly,
+ * so that a window can be as small as what is wanted, and is read whole at once; of times, large ones are read without contents.
  */
 async function* byWindows(collection: Points, wanted: Walk, call: Call) {
-  const { filter } = wanted;
-  const { sign, near: start, far, sorted, within } = bearings(wanted);
-  let width = Number.POSITIVE_INFINITY;
-  let isFuture = false;
-  for (let near = start; (far - near) * sign >= 0; ) {
-    const reach = Math.min(width, Math.abs(far - near) + 1);
-    const end = near + sign * (reach - 1);
-    const window = both(filter, within(near, end));
-    const points = await collection.scan({ filter: window, limit: WINDOW + 1, select: LIGHT }, call);
-    if (points.length > WINDOW && near !== end) {
-      const isFirst = reach > Math.abs(far - near);
-      isFuture = isFirst && wanted.by !== 'place' && sign < 0 && near > Date.now();
-      if (isFuture) width = near - Date.now() + 1;
-      else width = isFirst ? await firstWidth(collection, wanted, call) : Math.ceil(reach / 4);
-      continue;
+  const { by, filter, select, chunk } = wanted;
+  const { near, far, sorted, within } = bearings(wanted);
+  const points = await collection.scan({ filter: both(filter, within(near, far)), limit: chunk + 1, select }, call);
+  if (points.length <= chunk) {
+    yield sorted(points);
+    return;
+  }
+  const [most, read] = by === 'place' ? [chunk, select] : [WINDOW, { fields: ['memory_id', by], vector: false }];
+  for await (const { points, end, isWhole } of windows(
+    collection,
+    { ...wanted, near, far, most, select: read },
+    call,
+  )) {
+    if (isWhole && by === 'place') yield sorted(points);
+    else {
+      const found = isWhole ? points : await findAll(collection, both(filter, equals(by, end)), call);
+      yield* readInOrder(collection, sorted(found), wanted, call);
     }
-    const found = points.length > WINDOW ? await findAll(collection, window, call) : points;
-    yield* readInOrder(collection, sorted(found), wanted, call);
-    near = end + sign;
-    if (isFuture) width = DAY_MS;
-    else if (found.length < WINDOW / 8) width *= 8;
-    isFuture = false;
   }
 }
 
-/** About how much of the number half a window takes: places are spread evenly. */
-const firstWidth = async (collection: Points, { by, filter }: Walk, call: Call): Promise<number> =>
-  by !== 'place'
-    ? DAY_MS
-    : Math.ceil((PLACES * WINDOW) / 2 / Math.max(1, (await collection.count?.(filter, call)) ?? 0));
+interface Windows extends Pick<Walk, 'filter' | 'select'> {
+  readonly by: Walk['by'] | 'user_place';
+  readonly near: number;
+  readonly far: number;
+  /** Points of a window. */
+  readonly most: number;
+}
+
+interface Window {
+  /** In any order. */
+  readonly points: readonly FoundPoint[];
+  /** Its last number. */
+  readonly end: number;
+  /** Whether these are all. If not, all have this number. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * How wide windows were, by what they were read for: the next page begins so. It costs only requests if it is wrong. Beyond so many, the oldest is
+ * forgotten.
+ */
+const WIDTHS = new WeakMap<Points, Map<number, number>>();
+const MAX_WIDTHS = 1_000;
+function remember(collection: Points, key: number, width: number): void {
+  const known = WIDTHS.get(collection) ?? new Map<number, number>();
+  WIDTHS.set(collection, known.set(key, width));
+  const [oldest] = known.keys();
+  if (known.size > MAX_WIDTHS && oldest !== undefined) known.delete(oldest);
+}
+
+/** Windows of a number, the nearest first, each about as wide as the one before had to be. Some are empty. */
+export async function* windows(
+  collection: Points,
+  { by, filter, near: start, far, most, select }: Windows,
+  call: Call,
+): AsyncGenerator<Window, void> {
+  const sign = start > far ? -1 : 1;
+  const isTime = by === 'created' || by === 'updated';
+  const key = placeOf(JSON.stringify([by, filter]));
+  const usual = WIDTHS.get(collection)?.get(key) ?? (isTime ? DAY_MS : PLACES / 64);
+  // Few memories are of the future.
+  let isFuture = isTime && sign < 0 && start > Date.now();
+  let width = isFuture ? start - Date.now() + 1 : usual;
+  /** Up to here there are too many for one window. */
+  let tooFar = start;
+  for (let near = start; (far - near) * sign >= 0; ) {
+    width = Math.min(width, Math.abs(far - near) + 1);
+    const end = near + sign * (width - 1);
+    const window = both(filter, between(by, Math.min(near, end), Math.max(near, end)));
+    const points = await collection.scan({ filter: window, limit: most + 1, select }, call);
+    const isWhole = points.length <= most;
+    if (!isWhole && width > 1) {
+      // One number may have nearly all of them: then up to there.
+      const numbers = points.map((point) => sign * (numberOf(point, by) - near)).sort((a, b) => a - b);
+      width = Math.max(1, Math.min(Math.ceil(width / 4), numbers[most >> 2] ?? 0));
+      tooFar = end;
+      continue;
+    }
+    if (isFuture || !isWhole) width = usual;
+    else width = Math.ceil(width * Math.max(1, Math.min(8, (most * 0.75) / Math.max(1, points.length))));
+    isFuture = false;
+    // Of what is left at the end, little can be learnt.
+    if (isWhole && end !== far) remember(collection, key, width);
+    yield { points, end, isWhole };
+    near = end + sign;
+    const left = sign * (tooFar - near);
+    if (left > 1) width = Math.min(width, Math.ceil(left / 2));
+  }
+}
 
 /** All points that match, without their contents. */
 export async function findAll(collection: Points, filter: Filter, call: Call): Promise<readonly FoundPoint[]> {
@@ -176,21 +236,5 @@ export async function* readInOrder(
     const ids = points.slice(start, start + size).map(({ id }) => id);
     const found = new Map((await collection.fetch(ids, select, call)).map((point) => [point.id, point]));
     yield ids.flatMap((id) => found.get(id) ?? []);
-  }
-}
-
-/** The point of the user with the lowest place. */
-export async function lowestPlace(collection: Points, filter: Filter, call: Call): Promise<FoundPoint | undefined> {
-  const by = 'user_place';
-  if (collection.traits.order !== 'none') {
-    const request = { filter, order: { by, descending: false }, limit: 1, select: LIGHT };
-    return (await collection.scan(request, call))[0];
-  }
-  // Any points, then those below the lowest of them, and so on: places are hashes, so few are left each time.
-  for (let best: FoundPoint | undefined; ; ) {
-    const below: Filter[] = best ? [between(by, undefined, numberOf(best, by) - 1)] : [];
-    const points = await collection.scan({ filter: both(filter, ...below), limit: WINDOW, select: LIGHT }, call);
-    for (const point of points) if (!best || numberOf(point, by) < numberOf(best, by)) best = point;
-    if (points.length < WINDOW) return best;
   }
 }

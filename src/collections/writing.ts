@@ -4,6 +4,7 @@ import {
   type EraseRequest,
   type Holdings,
   type ImportRequest,
+  invalidRequest,
   type Memory,
   type MemoryPatch,
   type NewMemory,
@@ -26,7 +27,7 @@ import {
 } from '#toolbox';
 import type { FoundPoint, Point, Points } from './collection.ts';
 import { equals } from './filters.ts';
-import { LIGHT, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
+import { isBlank, KEYS, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
 import { find, memoryOf, type Shelf } from './reading.ts';
 import { fetchAll } from './walk.ts';
 
@@ -79,7 +80,7 @@ function chunksOf(points: readonly Point[], { traits, partOf = () => '', sizeOf 
 }
 
 export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max_record_bytes: number }) {
-  const { collection, model, dimensions } = shelf;
+  const { collection, model, dimensions, kept = (memory) => memory } = shelf;
   const { traits } = collection;
   // Without conditional writes, the last change wins between several gateways.
   const mutex = createKeyedMutex();
@@ -87,10 +88,16 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
   const lock = <Result>(ids: readonly string[], work: () => Promise<Result>): Promise<Result> =>
     [...new Set(ids)].sort().reduceRight((inner, id) => () => mutex(id, inner), work)();
 
+  /** Another application would take any other vector for the meaning of the text. */
+  const requireMeaning = (vector: Vector) => {
+    if (shelf.kept && vector && isBlank(vector))
+      throw invalidRequest('content: the embedding of this text is zero, so the collection cannot store it');
+  };
   const storable = (memory: Memory, vector: Vector) => storablePoint(memory, vector, collection);
 
   const create = ({ input, vector }: NewVector) => {
-    const memory = newRecord(input, model, collection.identify?.(input.user_id));
+    const memory = kept(newRecord(input, model, collection.identify?.(input.user_id)));
+    requireMeaning(vector);
     return { memory, point: storable(memory, vector) };
   };
 
@@ -136,9 +143,10 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
       const patch = effectivePatch(before, wanted);
       if (!patch) return before;
       requireFits(before, patch, max_record_bytes);
-      const after = patched(before, patch);
+      const after = kept(patched(before, patch));
+      requireMeaning(embedded);
       const point = storable(after, patch.content === undefined ? toVector(found) : embedded);
-      if (collection.change) await collection.change(point, found, call);
+      if (collection.patch) await collection.patch(point, found, call);
       else if (!collection.replace) await collection.upsert([point], call);
       else if (!(await collection.replace(point, Date.parse(before.updated_at), call))) return undefined;
       return after;
@@ -158,7 +166,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
       const request = {
         filter: equals('user_id', user_id),
         limit: Math.min(ERASED_AT_ONCE, traits.max_batch),
-        select: LIGHT,
+        select: KEYS,
       };
       const points = await collection.scan(request, call);
       if (points.length === 0) return { memories, vectors: memories };
@@ -168,7 +176,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
         async () => {
           const now = await collection.fetch(
             points.map(({ id }) => id),
-            LIGHT,
+            KEYS,
             call,
           );
           const ids = now.filter(({ fields }) => fields.user_id === user_id).map(({ id }) => id);
@@ -184,7 +192,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
       items.map(({ memory }) => memory.id),
       async () => {
         const ids = items.map(({ memory }) => pointId(memory.id, traits.ids));
-        const found = await fetchAll(collection, ids, LIGHT, call);
+        const found = await fetchAll(collection, ids, KEYS, call);
         const owners = new Map(found.map(({ fields }) => [String(fields.memory_id), String(fields.user_id)]));
         const points = new Map<string, Point>();
         const stored = items.map(({ memory, vector }) => {
@@ -200,7 +208,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
     );
 
   return {
-    check: (fields, vector) => void storable({ ...NOTHING, ...fields }, vector ?? new Float32Array(dimensions)),
+    check: (fields, vector) => void storable(kept({ ...NOTHING, ...fields }), vector ?? new Float32Array(dimensions)),
     async add(item, call) {
       const { memory, point } = create(item);
       await collection.upsert([point], call);

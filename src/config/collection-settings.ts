@@ -2,13 +2,57 @@ import { z } from 'zod';
 import { Options as ChromaOptions } from '../../providers/collections/chroma.ts';
 import { Options as LancedbOptions } from '../../providers/collections/lancedb.ts';
 import { Options as LibsqlOptions } from '../../providers/collections/libsql.ts';
+import type { mappingOptions } from '../../providers/collections/mapped/presets.ts';
 import { Options as MilvusOptions } from '../../providers/collections/milvus.ts';
 import { Options as QdrantOptions } from '../../providers/collections/qdrant.ts';
+import { Options as WeaviateOptions } from '../../providers/collections/weaviate.ts';
 import { settingFacts } from './facts.ts';
 
 /*
  * Settings of the vector databases whose adapters are in `providers/collections`, each under its name. The adapters' schemas decide what is allowed.
  */
+
+const FIELDS = {
+  text: ['the text', 'page_content'],
+  user: ['the id of the user', 'metadata.user_id'],
+  scope: ['the scope', 'metadata.scope', 'scopes are not supported'],
+  created: ['the time of creation', 'metadata.created_at'],
+  updated: ['the time of the last change', 'metadata.updated_at'],
+  tags: ['tags, a list of strings', 'metadata.tags', 'tags are not supported'],
+} as const;
+
+type MappedShape = ReturnType<typeof mappingOptions<string>>;
+
+/** The settings of collections that another application fills: the same for each database. */
+function mappingSettings<Shape extends { [Name in keyof MappedShape]: z.ZodType }>(provider: string, shape: Shape) {
+  const mapped = { only: [`${provider}.preset`] } as const;
+  const env = (name: string) => `OMP_${provider}_${name}`.toUpperCase();
+  for (const [name, [what, example, unset = 'that of the preset']] of Object.entries(FIELDS)) {
+    shape[`${name as keyof typeof FIELDS}_field`].register(settingFacts, {
+      env: env(`${name}_field`),
+      description: `Field that holds ${what}; unset: ${unset}`,
+      allowed: 'the name of a field of the points',
+      ...{ example, ...mapped },
+    });
+  }
+  shape.preset.register(settingFacts, {
+    env: env('preset'),
+    description:
+      'Library that fills the mapped collection: selects its fields; custom: the other settings name them; unset: the gateway fills the collection',
+    example: 'langchain',
+    only: ['provider', provider],
+  });
+  shape.writable.register(settingFacts, {
+    env: env('writable'),
+    description: 'Whether the gateway may add, change and delete points',
+    ...mapped,
+  });
+  const { preset, text_field, user_field, scope_field, created_field, updated_field, tags_field, writable } = shape;
+  return { preset, text_field, user_field, scope_field, created_field, updated_field, tags_field, writable } as Pick<
+    Shape,
+    keyof MappedShape
+  >;
+}
 
 const LANCEDB = { only: ['provider', 'lancedb'] } as const;
 
@@ -113,6 +157,7 @@ const qdrant = z.strictObject({
       "Whether a search compares all of a user's vectors; false: Qdrant may use its index, which is approximate",
     ...QDRANT,
   }),
+  ...mappingSettings('qdrant', qdrantShape),
 });
 
 const CHROMA = { only: ['provider', 'chroma'] } as const;
@@ -152,6 +197,41 @@ const chroma = z.strictObject({
     allowed: '3 to 512 letters, digits, dots, - and _, of which the first and last are letters or digits',
     ...CHROMA,
   }),
+  ...mappingSettings('chroma', chromaShape),
+});
+
+const WEAVIATE = { only: ['provider', 'weaviate'] } as const;
+const { shape: weaviateShape } = WeaviateOptions;
+
+const weaviate = z.strictObject({
+  url: weaviateShape.url.register(settingFacts, {
+    env: 'OMP_WEAVIATE_URL',
+    description: 'Address of the server',
+    allowed: 'an http:// or https:// URL without a path',
+    ...WEAVIATE,
+  }),
+  grpc_url: weaviateShape.grpc_url.register(settingFacts, {
+    env: 'OMP_WEAVIATE_GRPC_URL',
+    description: 'Address of its gRPC interface, with https:// for TLS; unset: port 50051 of the same host',
+    allowed: 'an http:// or https:// URL without a path',
+    example: 'https://grpc-memories.weaviate.cloud',
+    ...WEAVIATE,
+  }),
+  api_key: weaviateShape.api_key.register(settingFacts, {
+    env: 'OMP_WEAVIATE_API_KEY',
+    description: 'API key of the server; unset: it has none',
+    allowed: 'printable ASCII characters without spaces',
+    secret: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the syntax of a reference in the file
+    example: '${OMP_WEAVIATE_API_KEY}',
+    ...WEAVIATE,
+  }),
+  collection: weaviateShape.collection.register(settingFacts, {
+    env: 'OMP_WEAVIATE_COLLECTION',
+    description: 'Collection of the memories; the first start creates it',
+    allowed: 'letters, digits and _, at most 255, a capital letter first',
+    ...WEAVIATE,
+  }),
 });
 
 /** By name of the provider. */
@@ -161,6 +241,7 @@ export const collections = {
   milvus: milvus.prefault({}),
   qdrant: qdrant.prefault({}),
   chroma: chroma.prefault({}),
+  weaviate: weaviate.prefault({}),
 };
 /** The providers of this kind. */
 export const COLLECTION_NAMES = Object.keys(collections) as (keyof typeof collections)[];

@@ -85,6 +85,8 @@ export function unmet(inputs: ReadonlyMap<string, Input>, named = withVariable):
   }
   const collection = COLLECTION_NAMES.find((name) => name === choice('provider'));
   if (collection !== undefined) mistakes.push(...vectorsOnly(inputs, `while provider is ${collection}`));
+  if (collection !== undefined && inputs.has(`${collection}.preset`))
+    require('embedding.kind', `while ${collection}.preset is set: it must be the embedder that made the vectors of the collection`);
   if (inputs.has('postgres.read_url')) {
     require('postgres.url', 'while postgres.read_url is set: an embedded Postgres has no replica');
     if (choice('postgres.distributed') === 'citus') {

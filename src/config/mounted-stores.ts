@@ -168,6 +168,7 @@ function placeOf({
   milvus,
   qdrant,
   chroma,
+  weaviate,
   data_dir,
 }: Omit<Config, 'stores'>) {
   if (provider === 'lancedb') {
@@ -177,6 +178,8 @@ function placeOf({
   if (provider === 'libsql')
     return { what: 'database and table', key: JSON.stringify([libsql.url ?? resolve(data_dir), libsql.table]) };
   if (provider === 'milvus') return { what: 'collection', key: JSON.stringify([milvus.url, milvus.collection]) };
+  if (provider === 'weaviate')
+    return { what: 'server and collection', key: JSON.stringify([new URL(weaviate.url).host, weaviate.collection]) };
   if (provider === 'pinecone') {
     const host = pinecone.index_host
       ?.replace(/^https?:\/\//i, '')

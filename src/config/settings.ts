@@ -254,10 +254,10 @@ const tracing = z.strictObject({
 
 /** All settings by group, in the order of help, the tables and the example file. */
 export const GROUPS = {
-  Server: server,
+  Server: { ...server, ...FEATURE_SETTINGS.Server },
   Stores: { ...store, ...FEATURE_SETTINGS.Stores, stores },
   Access: access,
-  Limits: limits,
+  Limits: { ...limits, ...FEATURE_SETTINGS.Limits },
   'Search and embedding': { search: search.prefault({}), embedding: embedding.prefault({}), ingestion },
   Postgres: { postgres: postgres.prefault({}) },
   'Mapped tables': { mapping: mapping.prefault({}) },
@@ -288,9 +288,9 @@ export const configSchema = z.strictObject({
 
 /** What the gateway has once, however many stores there are. */
 const ofGateway = {
-  ...server,
-  ...access,
-  ...limits,
+  ...GROUPS.Server,
+  ...GROUPS.Access,
+  ...GROUPS.Limits,
   ...GROUPS['Metrics and traces'],
   ...FEATURE_SETTINGS.ofGateway,
   stores,

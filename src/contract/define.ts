@@ -116,6 +116,13 @@ const NO_CAPABILITIES: ProviderCapabilities = {
   etags: false,
 };
 
+/** The members with methods of their own. */
+const PARTS = [
+  ...Object.keys(METHODS).filter((name) => !isMethod(METHODS[name as keyof typeof METHODS])),
+  'ingestion',
+] as (PartsOf<typeof METHODS> | 'ingestion')[];
+type PartsOf<Table> = { [Member in keyof Table]: Table[Member] extends Method ? never : Member }[keyof Table];
+
 /** Makes every entry point of a provider check its options first. Their errors quote no value: it may be a secret. */
 export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderModule => {
   const { name, specVersion, openKeys, openWebhooks, diagnose, reembed, backup, restore } = spec;
@@ -128,18 +135,15 @@ export const defineProvider = <Options>(spec: ProviderSpec<Options>): ProviderMo
       const opened = specVersion === 1 ? ofVersion1(members) : members;
       requireMembers(name, opened);
       if (specVersion !== 1) requireWhole(name, opened);
-      const { capabilities, audit, keys, webhooks, embeddingUsage, versions, freezing, ingestion, ...methods } = opened;
+      const parts = PARTS.flatMap((part) => {
+        const methods: object | undefined = opened[part];
+        return methods ? [[part, plain(methods)]] : [];
+      });
       return {
-        ...methods,
-        ...(audit && { audit: plain(audit) }),
-        ...(keys && { keys: plain(keys) }),
-        ...(webhooks && { webhooks: plain(webhooks) }),
-        ...(embeddingUsage && { embeddingUsage: plain(embeddingUsage) }),
-        ...(versions && { versions: plain(versions) }),
-        ...(freezing && { freezing: plain(freezing) }),
-        ...(ingestion && { ingestion: plain(ingestion) }),
+        ...opened,
+        ...Object.fromEntries(parts),
         name,
-        capabilities: { ...NO_CAPABILITIES, ...capabilities },
+        capabilities: { ...NO_CAPABILITIES, ...opened.capabilities },
       };
     },
     ...(openKeys && { openKeys: async (options, context) => openKeys(await parse(options), context) }),

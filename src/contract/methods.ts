@@ -56,7 +56,7 @@ export type Unasked = 'name' | 'capabilities' | 'read_only' | 'check' | 'stats' 
 
 /** What only the root store of several has: it is about all of them. Its requests and answers are in the names of clients. */
 export const OF_THE_ROOT = ['keys', 'audit', 'changes', 'changesHeld', 'webhooks', 'embeddingUsage'] as const;
-type OfTheRoot = (typeof OF_THE_ROOT)[number];
+export type OfTheRoot = (typeof OF_THE_ROOT)[number];
 
 /** A table of the methods of `Of`: it does not compile without a row for each, and without a kind for each field that can carry a name. */
 export type MethodsOf<Of> = {

@@ -65,7 +65,7 @@ const MAX_WAIT_MS = 10_000;
 const MAX_CALLERS = 10_000;
 
 /** The share of one caller. */
-interface Share {
+interface CallerShare {
   usedBytes: number;
   /** Expected size of a record, in bytes. */
   recordBytes: number;
@@ -82,14 +82,14 @@ interface QueuedRead {
 
 /** `stores`: how many are read for one answer; each may send as much as the answer may hold. */
 export function createReadShares(stores = 1): ReadShares {
-  const shares = new Map<string, Share>();
+  const shares = new Map<string, CallerShare>();
   /** What a request has reserved, in bytes. */
   const reservations = new WeakMap<Call, number>();
   let ahead = Promise.resolve();
   const oneByOne = createKeyedMutex();
   const waiting = new Map<string, { readonly call: Call; readonly result: Promise<unknown> }>();
 
-  const shareOf = ({ caller: { id } }: Call): Share => {
+  const shareOf = ({ caller: { id } }: Call): CallerShare => {
     const existing = shares.get(id);
     if (existing) return existing;
     if (shares.size >= MAX_CALLERS) {
@@ -103,8 +103,8 @@ export function createReadShares(stores = 1): ReadShares {
     shares.set(id, share);
     return share;
   };
-  const fits = ({ usedBytes }: Share, bytes: number) => usedBytes === 0 || usedBytes + bytes <= SHARE_BYTES;
-  const startNext = (share: Share) => {
+  const fits = ({ usedBytes }: CallerShare, bytes: number) => usedBytes === 0 || usedBytes + bytes <= SHARE_BYTES;
+  const startNext = (share: CallerShare) => {
     const { queue } = share;
     for (let [first] = queue; first && (first.call.aborted || fits(share, first.bytes)); [first] = queue) {
       queue.shift();
@@ -116,7 +116,7 @@ export function createReadShares(stores = 1): ReadShares {
     }
   };
   /** A negative number gives bytes back. */
-  const reserve = (share: Share, bytes: number, call: Call) => {
+  const reserve = (share: CallerShare, bytes: number, call: Call) => {
     const before = reservations.get(call);
     share.usedBytes += bytes;
     reservations.set(call, (before ?? 0) + bytes);
@@ -129,7 +129,7 @@ export function createReadShares(stores = 1): ReadShares {
       });
     }
   };
-  const admit = async (share: Share, bytes: number, call: Call) => {
+  const admit = async (share: CallerShare, bytes: number, call: Call) => {
     if (reservations.has(call) || (share.queue.length === 0 && fits(share, bytes))) return reserve(share, bytes, call);
     const admission = new Promise<void>((start, reject) =>
       share.queue.push({ bytes, call, since: performance.now(), start, reject }),
@@ -199,7 +199,7 @@ const waitedTooLong = (): OmpError =>
 
 const countedBytes = (bytes: number): number => (bytes > SMALL_BYTES ? bytes : 0);
 
-function learn(share: Share, recordBytes: number): void {
+function learn(share: CallerShare, recordBytes: number): void {
   const fallen = share.recordBytes - (share.recordBytes - recordBytes) * FALL;
   share.recordBytes = Math.ceil(Math.max(MIN_RECORD_BYTES, recordBytes, fallen));
 }

@@ -21,7 +21,7 @@ export interface UserLimitRules {
   rejections(): UserLimitRejections;
 }
 
-export type UserLimitRejections = Readonly<Record<LimitKind, number>>;
+type UserLimitRejections = Readonly<Record<LimitKind, number>>;
 
 export function createUserLimits({ overrides, ...general }: UserLimitOptions): UserLimitRules {
   const rejections: Record<LimitKind, number> = { memories: 0, bytes: 0, adds_per_day: 0 };

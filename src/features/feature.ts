@@ -1,8 +1,9 @@
-import type { Log } from '#contract';
+import type { Embedder, Log } from '#contract';
 import type { ChangeFeed } from '../core/change-feed.ts';
 import type { ServiceKey } from '../core/services.ts';
 import type { Store } from '../core/store.ts';
 import type { Metric } from '../core/telemetry.ts';
+import type { UserLimitRules } from '../core/user-limits.ts';
 import type { Verb } from '../verbs/verb.ts';
 
 export type Verbs = Readonly<Record<string, Verb>>;
@@ -14,6 +15,14 @@ export interface Running {
   readonly log: Log;
 }
 
+/** The same, with what metrics are about. */
+export interface Measured extends Running {
+  /** Of the root store. */
+  readonly embedder: Embedder | undefined;
+  /** Undefined: users have no limits. */
+  readonly userLimits: UserLimitRules | undefined;
+}
+
 /** A feature beside the verbs of the specification, as one folder: `src/features/index.ts` lists them. */
 export interface Feature<Own extends Verbs = Verbs, Settings = never, Service = unknown> {
   /** By their names in the table of verbs. A path with `{id}` comes after those that it would match too. */
@@ -21,7 +30,7 @@ export interface Feature<Own extends Verbs = Verbs, Settings = never, Service = 
   /** Undefined: the store alone has all that its verbs need. */
   readonly service?: FeatureService<Settings, Service>;
   /** What it shows of a gateway that serves; none if the store lacks it. */
-  metrics?(running: Running, service: Service | undefined): readonly Metric[];
+  metrics?(measured: Measured, service: Service | undefined): readonly Metric[];
 }
 
 /** What the verbs of a feature, its metrics and its background work share. */

@@ -1,6 +1,6 @@
 import type { ServiceKey, Services } from '../core/services.ts';
 import type { Metric } from '../core/telemetry.ts';
-import type { Feature, Running, Verbs } from './feature.ts';
+import type { Feature, Measured, Running, Verbs } from './feature.ts';
 import { feed } from './feed/index.ts';
 import { freeze } from './freeze/index.ts';
 import { history } from './history/index.ts';
@@ -50,5 +50,5 @@ export function startFeatures(
 }
 
 /** The metrics of all features. */
-export const metricsOf = (services: Services, running: Running): Metric[] =>
-  FEATURES.flatMap((one: Feature) => one.metrics?.(running, one.service && services.get(one.service.key)) ?? []);
+export const metricsOf = (services: Services, measured: Measured): Metric[] =>
+  FEATURES.flatMap((one: Feature) => one.metrics?.(measured, one.service && services.get(one.service.key)) ?? []);

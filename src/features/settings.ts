@@ -7,6 +7,12 @@ const ofGateway = { retention };
 
 /**
  * The settings of features, by their group in help and tables, and in its order. Beside the list of features, because every command reads
- * the settings, and most need no verb.
+ * the settings, and most need no verb. A gateway has those of the other groups once.
  */
-export const FEATURE_SETTINGS = { Stores: { versions, ...ofGateway }, Access: { webhooks }, ofGateway };
+export const FEATURE_SETTINGS = {
+  Server: {},
+  Stores: { versions, ...ofGateway },
+  Access: { webhooks },
+  Limits: {},
+  ofGateway,
+};

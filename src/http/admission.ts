@@ -284,7 +284,7 @@ export function limitConcurrency(max: number, maxUnreadBytes = MAX_UNREAD_BYTES)
 /** Rejects requests beyond `max` concurrent ones of the same caller, so that other callers have room. */
 export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env>) => string): MiddlewareHandler<Env> {
   const running = new Map<string, number>();
-  const add = (caller: string, amount: 1 | -1) => {
+  const adjust = (caller: string, amount: 1 | -1) => {
     const count = (running.get(caller) ?? 0) + amount;
     if (count > 0) running.set(caller, count);
     else running.delete(caller);
@@ -292,14 +292,14 @@ export function limitConcurrencyPerCaller(max: number, callerOf: (c: Context<Env
   return (c, next) => {
     const caller = callerOf(c);
     if ((running.get(caller) ?? 0) >= max) throw rateLimited(`more than ${max} concurrent requests of one caller`, 1);
-    add(caller, 1);
+    adjust(caller, 1);
     const { incoming, outgoing } = c.env ?? {};
     // A request counts until its response is sent. If the connection is closed already, `close` is not emitted again.
     if (outgoing && !incoming?.socket.destroyed) {
-      outgoing.once('close', () => add(caller, -1));
+      outgoing.once('close', () => adjust(caller, -1));
       return next();
     }
-    return next().finally(() => add(caller, -1));
+    return next().finally(() => adjust(caller, -1));
   };
 }
 

@@ -39,8 +39,8 @@ const Owner = z.object({ user_id: Id, agent_id: Id, run_id: Id });
 /** Texts of one message. */
 const MAX_PARTS = 100;
 const partsError = `must be a text, or a list of at most ${MAX_PARTS} parts of the type "text"; this gateway stores text only`;
-const Part = z.object({ type: z.literal('text'), text: z.string() });
-const Content = z.union([z.string(), upToMany(Part, MAX_PARTS, partsError)], { error: partsError });
+const TextPart = z.object({ type: z.literal('text'), text: z.string() });
+const Content = z.union([z.string(), upToMany(TextPart, MAX_PARTS, partsError)], { error: partsError });
 const messagesError = `must be a text, or a list of 1 to ${MAX_BATCH_SIZE} messages with a role and a content of text`;
 const Message = z.object({ role: z.string(), content: Content.nullish() });
 const Messages = z.union(

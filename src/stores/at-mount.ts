@@ -1,6 +1,14 @@
-import { type Memory, type MemoryPatch, type NewMemory, OF_THE_ROOT, providerError, type Within } from '#contract';
+import {
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OF_THE_ROOT,
+  type OfTheRoot,
+  providerError,
+  type Within,
+} from '#contract';
 import { visibleMatcher, withinBelow } from '#toolbox';
-import type { Store } from '../core/store.ts';
+import type { Store, StoreMembers } from '../core/store.ts';
 import { NOTHING, SAME, STORE_METHODS, translate } from '../core/translate.ts';
 
 /*
@@ -8,10 +16,16 @@ import { NOTHING, SAME, STORE_METHODS, translate } from '../core/translate.ts';
  */
 
 /** What a mounted store lacks. */
-export const NOT_AT_MOUNT = Object.fromEntries([...OF_THE_ROOT, 'mounts'].map((member) => [member, undefined]));
+export const NOT_AT_MOUNT = Object.fromEntries([...OF_THE_ROOT, 'mounts'].map((member) => [member, undefined])) as {
+  readonly [Member in OfTheRoot | 'mounts']: undefined;
+};
+
+/** What only the root store has. Its log has the entries of every store, and its usage is that of the embedders of all. */
+export const ofTheRoot = (root: Store) =>
+  Object.fromEntries(OF_THE_ROOT.map((member) => [member, root[member]])) as Pick<StoreMembers, OfTheRoot>;
 
 /** Where a store is mounted. */
-export interface Place {
+export interface MountPoint {
   /** The name of the store in the configuration. */
   readonly name: string;
   /** The scope of the store's records without a scope; all its other scopes lie below. */
@@ -47,7 +61,7 @@ function prefixBelow(prefix: string, mount: string): string | undefined | typeof
 }
 
 /** The store with its ids and scopes in the names of the gateway. It has neither keys nor an audit log. */
-export function atMount(inner: Store, { name, mount }: Place): Store {
+export function atMount(inner: Store, { name, mount }: MountPoint): Store {
   const prefix = idPrefix(name);
   const below = ownWithin(inner, mount);
   const ownId = (id: string): string => id.slice(prefix.length);

@@ -1,7 +1,7 @@
 import type { Embedder, Log, ProviderCapabilities } from '#contract';
 import { isAtOrBelow } from '#toolbox';
 import type { MountedStore, Store, StoreMembers, StorePart } from '../core/store.ts';
-import { idPrefix } from './at-mount.ts';
+import { idPrefix, ofTheRoot } from './at-mount.ts';
 import { ask } from './optional.ts';
 import { callOf, type Part, partsOf, withMember } from './parts.ts';
 import { exportParts, fullest, listParts, listUsers, neighboursInParts, searchParts, sumStats } from './reads.ts';
@@ -66,15 +66,8 @@ export function mountStores({ root, embedder, mounted, log }: MountOptions): Sto
       return parts.some(({ store }) => store.idempotent);
     },
     read_only: root.read_only,
-    audit: root.audit,
-    // The log of the root store has the entries of every store.
-    changes: root.changes,
-    changesHeld: root.changesHeld,
-    webhooks: root.webhooks,
-    // Counts the embedders of all stores.
-    embeddingUsage: root.embeddingUsage,
+    ...ofTheRoot(root),
     freezing: root.freezing && freezingOf(parts),
-    keys: root.keys,
     stats: root.stats,
     backlog: root.backlog,
     queryVector: undefined,

@@ -1,9 +1,8 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Backlog, Embedder, EmbedderStats, Provider, ProviderStats, UsageMeter } from '#contract';
+import type { Backlog, Embedder, EmbedderStats, Provider, ProviderStats } from '#contract';
 import { scraped } from '../core/cached-answer.ts';
 import type { MountedStore } from '../core/store.ts';
 import type { BreakerState, Metric } from '../core/telemetry.ts';
-import type { UserLimitRejections } from '../core/user-limits.ts';
 
 /** Every scrape reads these. */
 export interface MetricSources {
@@ -16,8 +15,6 @@ export interface MetricSources {
   readonly breakers: () => ReadonlyMap<string, BreakerState>;
   /** What features show. */
   readonly features?: readonly Metric[];
-  /** Undefined: users have no limits. */
-  readonly rejections?: (() => UserLimitRejections) | undefined;
 }
 
 const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
@@ -25,7 +22,7 @@ const STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 /** Gauges and counters that are read at every scrape. A value that is not available in time is absent. */
 export function addSources(
   registry: Registry,
-  { provider, embedder, mounted = [], breakers, features = [], rejections }: MetricSources,
+  { provider, embedder, mounted = [], breakers, features = [] }: MetricSources,
 ): void {
   const registers = [registry];
   const others = mounted.length > 0;
@@ -44,14 +41,13 @@ export function addSources(
       })),
     ]);
   }
-  const embedders = [
-    { labels: {}, embedder: () => embedder },
-    ...mounted.map((one) => ({ labels: { store: one.name }, embedder: () => one.embedder })),
-  ];
-  if (others || embedder?.stats) addEmbedders(registry, embedders);
-  if (others || embedder?.usage) addUsage(registry, embedders);
+  if (others || embedder?.stats) {
+    addEmbedders(registry, [
+      { labels: {}, embedder: () => embedder },
+      ...mounted.map((one) => ({ labels: { store: one.name }, embedder: () => one.embedder })),
+    ]);
+  }
   for (const one of features) addMetric(registry, one);
-  if (rejections) addRejections(registry, rejections);
   new Gauge({
     name: 'omp_circuit_breaker_state',
     help: '1 if the circuit breaker of the dependency is in this state. Open: requests fail at once.',
@@ -166,19 +162,6 @@ function addMetric(registry: Registry, { kind, name, help, labels = [], read }: 
   });
 }
 
-function addRejections(registry: Registry, rejections: () => UserLimitRejections): void {
-  new Counter({
-    name: 'omp_user_limit_rejections_total',
-    help: 'Changes that a limit of their user has rejected, by limit.',
-    labelNames: ['limit'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [limit, count] of Object.entries(rejections())) this.inc({ limit }, count);
-    },
-  });
-}
-
 interface EmbedderSource {
   readonly labels: StoreLabel;
   /** Undefined: the store has none, or is not open yet. */
@@ -229,40 +212,3 @@ function addEmbedders(registry: Registry, sources: readonly EmbedderSource[]): v
     },
   });
 }
-
-/** What embedding services were used for, of which one pays for each. */
-function addUsage(registry: Registry, sources: readonly EmbedderSource[]): void {
-  for (const [name, help, field] of USAGE) {
-    new Counter({
-      name,
-      help,
-      labelNames: ['store'],
-      registers: [registry],
-      collect() {
-        this.reset();
-        const seen = new Set<UsageMeter>();
-        for (const { labels, embedder } of sources) {
-          const usage = embedder()?.usage;
-          if (!usage || seen.has(usage)) continue;
-          seen.add(usage);
-          this.inc(labels, usage.totals()[field]);
-        }
-      },
-    });
-  }
-}
-
-const USAGE = [
-  ['omp_embedding_texts_total', 'Texts that the embedding service has embedded.', 'texts'],
-  ['omp_embedding_tokens_total', 'Tokens that the embedding service reported.', 'tokens'],
-  [
-    'omp_embedding_texts_without_tokens_total',
-    'Texts whose tokens the embedding service did not report.',
-    'texts_without_tokens',
-  ],
-  [
-    'omp_embedding_requests_total',
-    'Requests that reached the embedding service, with retries and failures.',
-    'requests',
-  ],
-] as const;

@@ -229,7 +229,7 @@ const ContextInput = z
   })
   .meta({ id: 'ContextRequest' });
 
-const Place = z
+const PlaceExplanation = z
   .looseObject({
     search: ratio('Score of the search, times the factors of time; null: no search found it, a neighbour did.'),
     neighbour: ratio('Better score of the memories before and after it; null: it is in no conversation.'),
@@ -301,7 +301,14 @@ export const context = verb({
             'Numbered lines in a fence, best first, with day and source; parts of a conversation stand together, in its order. Empty if no memory matches.',
         }),
         citations: z
-          .array(z.looseObject({ memory_id: z.string(), score, 'x-copies': copies, explanation: Place.optional() }))
+          .array(
+            z.looseObject({
+              memory_id: z.string(),
+              score,
+              'x-copies': copies,
+              explanation: PlaceExplanation.optional(),
+            }),
+          )
           .meta({ description: 'The memory of each line, in order. `score`: by which it ranks.' }),
         token_count: z.int().min(0).meta({ description: 'Tokens of `text`, at most the budget.' }),
         ...leftOut,

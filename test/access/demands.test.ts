@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { OmpError } from '#contract';
+import { OF_THE_ROOT, type OmpError } from '#contract';
 import type { Demands } from '../../src/core/demands.ts';
 import { toGrants } from '../../src/core/grants.ts';
 import { VERB_TABLE } from '../../src/verbs/index.ts';
@@ -83,7 +83,7 @@ function watched<Subject extends object>(subject: Subject, reached: string[], pa
   });
 }
 
-/** What manages keys or webhooks: here it only notes that it was asked. */
+/** What only the tables in Postgres have: here it only notes that it was asked. */
 const noting = (part: string, reached: string[]) =>
   new Proxy({} as never, {
     get: (_, name) => async () => {
@@ -95,8 +95,12 @@ it.for(DEMANDING)(
   '[Decision 14] [SPEC Errors scope_denied] "%s" runs for callers that meet its demands',
   async ([, verb]) => {
     const reached: string[] = [];
-    const memory = { ...storeOf(await openMemory()), keys: noting('keys', reached) };
-    const store = watched({ ...memory, embeddingUsage: { since: () => undefined, read: async () => [] } }, reached);
+    const memory = storeOf(await openMemory());
+    const lacking = OF_THE_ROOT.filter((part) => memory[part] === undefined);
+    const store = watched(
+      { ...memory, ...Object.fromEntries(lacking.map((part) => [part, noting(part, reached)])) },
+      reached,
+    );
     const { gate, auditQueue } = gateOn(store as typeof memory, recordingLog(), {
       webhooks: noting('webhooks', reached),
     });

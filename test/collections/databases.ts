@@ -7,10 +7,12 @@ import lancedb from '../../providers/collections/lancedb.ts';
 import libsql from '../../providers/collections/libsql.ts';
 import milvus from '../../providers/collections/milvus.ts';
 import qdrant from '../../providers/collections/qdrant.ts';
+import weaviate from '../../providers/collections/weaviate.ts';
 import { NO_CHROMA, openChroma } from '../chroma/start.ts';
 import { NO_SQLD, openSqld } from '../libsql/server.ts';
 import { NO_MILVUS, openMilvus } from '../milvus/server.ts';
 import { NO_QDRANT_BIN, openQdrant, startRealQdrant } from '../qdrant/server.ts';
+import { NO_WEAVIATE, openWeaviate } from '../weaviate/server.ts';
 
 /** An empty database, until it is closed. */
 interface OpenDatabase {
@@ -77,6 +79,14 @@ export const DATABASES: readonly Database[] = [
     open: async () => {
       const { url, close } = await openMilvus();
       return atServer('OMP_MILVUS_URL', { url, close });
+    },
+  },
+  {
+    ...{ name: 'Weaviate', provider: weaviate, absent: NO_WEAVIATE },
+    open: async () => {
+      const { grpc_url, ...server } = await openWeaviate();
+      const { options, env, ...rest } = atServer('OMP_WEAVIATE_URL', server);
+      return { ...rest, options: { ...options, grpc_url }, env: { ...env, OMP_WEAVIATE_GRPC_URL: grpc_url } };
     },
   },
 ];

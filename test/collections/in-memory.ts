@@ -59,6 +59,7 @@ const measures: Readonly<Record<Traits['measure'], (a: Float32Array, b: Float32A
   cosine: (a, b) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)),
   'cosine distance': (a, b) => 1 - dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)),
   product: (a, b) => dot(a, b),
+  'product distance': (a, b) => 1 - dot(a, b),
   distance: (a, b) => Math.sqrt(Math.max(0, dot(a, a) + dot(b, b) - 2 * dot(a, b))),
   'squared distance': (a, b) => dot(a, a) + dot(b, b) - 2 * dot(a, b),
 };
@@ -68,6 +69,8 @@ const dot = (a: Float32Array, b: Float32Array): number => a.reduce((sum, part, i
 export interface Asked {
   readonly method: string;
   readonly points: number;
+  /** What was asked for of each; undefined: all fields. */
+  readonly fields?: readonly string[] | undefined;
 }
 
 /** Most bytes of an answer, as JSON; a database that has such a limit refuses larger ones. */
@@ -93,8 +96,12 @@ function openInMemory(
   const require = (holds: boolean, what: string) => {
     if (!holds) throw new Error(`the kit asked for ${what}`);
   };
-  const seen = <Found extends FoundPoint>(method: string, found: readonly Found[]): readonly Found[] => {
-    asked?.push({ method, points: found.length });
+  const seen = <Found extends FoundPoint>(
+    method: string,
+    { fields }: Selection,
+    found: readonly Found[],
+  ): readonly Found[] => {
+    asked?.push({ method, points: found.length, fields });
     if (JSON.stringify(found).length > max_answer_bytes) throw new AnswerTooLarge();
     return found;
   };
@@ -142,6 +149,7 @@ function openInMemory(
       batched(ids);
       return seen(
         'fetch',
+        selection,
         ids
           .flatMap((id) => stored().points.get(id) ?? [])
           .map((point) => select(point, selection))
@@ -159,6 +167,7 @@ function openInMemory(
       const nearest = measured.sort((a, b) => sign * (a.measure - b.measure)).slice(0, limit);
       return seen(
         'query',
+        selection,
         nearest.map((match) => select(match, selection) as typeof match),
       );
     },
@@ -177,11 +186,13 @@ function openInMemory(
         beyond.sort((a, b) => compare(a, Number(b.fields[order.by]), String(b.fields.memory_id)));
         return seen(
           'scan',
+          selection,
           beyond.slice(0, limit).map((point) => select(point, selection)),
         );
       }
       return seen(
         'scan',
+        selection,
         found.slice(0, limit).map((point) => select(point, selection)),
       );
     },

@@ -68,7 +68,9 @@ describe('the example file', () => {
     PINECONE_API_KEY: 'p',
     OMP_LIBSQL_AUTH_TOKEN: 'p',
     CHROMA_TOKEN: 'p',
+    QDRANT_API_KEY: 'p',
     OMP_MILVUS_TOKEN: 'p',
+    OMP_WEAVIATE_API_KEY: 'p',
     WEBHOOK_SECRET: 'x'.repeat(32),
   };
   const postgres = { provider: 'postgres', 'mapping.preset': OFF };
@@ -90,8 +92,12 @@ describe('the example file', () => {
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
     { provider: 'lancedb', ...vectors },
     { provider: 'libsql', ...vectors },
-    { provider: 'chroma', ...vectors },
+    { provider: 'qdrant', ...vectors, 'qdrant.preset': OFF },
+    { provider: 'qdrant', ...vectors, 'qdrant.preset': 'custom' },
+    { provider: 'chroma', ...vectors, 'chroma.preset': OFF },
+    { provider: 'chroma', ...vectors, 'chroma.preset': 'custom' },
     { provider: 'milvus', ...vectors },
+    { provider: 'weaviate', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';
     const shown: string[] = [];

@@ -49,7 +49,7 @@ describe('mistakes', () => {
       'max_request_bytes in gateway.yaml must be an integer from 1024 to 104857600, not 1',
       'memory in gateway.yaml must hold settings, each as "name: value"',
       'prot in gateway.yaml is not a setting; did you mean port?',
-      "provider in gateway.yaml must be one of postgres, pinecone, memory, lancedb, libsql, milvus, qdrant, chroma, the name of an installed package, or a path such as ./provider.js, not 'postgress'",
+      "provider in gateway.yaml must be one of postgres, pinecone, memory, lancedb, libsql, milvus, qdrant, chroma, weaviate, the name of an installed package, or a path such as ./provider.js, not 'postgress'",
       'search.kewyord_weight in gateway.yaml is not a setting; did you mean search.keyword_weight?',
     ]);
   });

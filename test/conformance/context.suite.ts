@@ -140,7 +140,7 @@ export const contextSuite = (subject: GetSubject) =>
     });
 
     test('[Decision 10] cites only its scope, and does not let a memory outside supersede one inside', async (need) => {
-      need('context', 'scopes');
+      need('context', 'scopes', 'supersedes');
       const { client } = subject();
       const user_id = freshUser();
       const inside = await client.add({ user_id, content: 'coffee at work', scope: 'work/kitchen' });

@@ -171,9 +171,10 @@ export const usersSuite = (subject: GetSubject, admit: Admit) =>
 
     test('[Decision 38] erases all memories of one user, and of nobody else', async (need) => {
       need('erase', 'list');
-      const { client } = subject();
+      const { client, without } = subject();
       const [gone, kept] = [freshUser(), freshUser()];
-      const { id } = await client.add({ user_id: gone, content: 'one', valid_to: '2001-01-01' });
+      const expired = without?.includes('valid_to') ? {} : { valid_to: '2001-01-01' };
+      const { id } = await client.add({ user_id: gone, content: 'one', ...expired });
       await client.add({ user_id: gone, content: 'two' });
       await client.add({ user_id: kept, content: 'three' });
       expect(await client.erase(gone)).toBe(2);

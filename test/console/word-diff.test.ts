@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type Part, wordDiff } from '../../console/src/word-diff.ts';
+import { type Run, wordDiff } from '../../console/src/word-diff.ts';
 
 const LETTERS = { same: '', removed: '-', added: '+' };
-const shown = (parts: readonly Part[]) => parts.map(({ kind, text }) => `${LETTERS[kind]}[${text}]`).join('');
-const textOf = (parts: readonly Part[], without: Part['kind']) =>
+const shown = (parts: readonly Run[]) => parts.map(({ kind, text }) => `${LETTERS[kind]}[${text}]`).join('');
+const textOf = (parts: readonly Run[], without: Run['kind']) =>
   parts
     .filter(({ kind }) => kind !== without)
     .map(({ text }) => text)

@@ -1,12 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
 import type { Services } from '../../src/core/services.ts';
+import { createUserLimits } from '../../src/core/user-limits.ts';
+import { createMeter } from '../../src/embedding/meter.ts';
 import type { Feature, Running } from '../../src/features/feature.ts';
 import { FEATURES, metricsOf, openServices, startFeatures } from '../../src/features/index.ts';
 import { RETENTION } from '../../src/features/retention/retention.ts';
 import { WEBHOOKS } from '../../src/features/webhooks/interface.ts';
 import { openParts } from '../../src/shutdown.ts';
 import { VERB_TABLE } from '../../src/verbs/index.ts';
+import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openMemory } from '../support/requests.ts';
 import { storeOf } from '../support/stores.ts';
 import { gateOn, recordingLog } from '../support/subject.ts';
@@ -17,11 +21,8 @@ const open = async () => {
   const { gate } = gateOn(store, log);
   return { store, log, feed: gate.feed };
 };
-const ON = {
-  webhooks: { secret: 'x'.repeat(32), private: 'off' },
-  retention: [{ days: 7 }],
-} as const;
-const OFF = { webhooks: { private: 'off' }, retention: [] } as const;
+const OFF = loadConfig({ env: {} }).config;
+const ON = loadConfig({ env: { OMP_WEBHOOK_SECRET: 'x'.repeat(32), OMP_RETENTION: '[{"days": 7}]' } }).config;
 
 /** What began, once it is closed again. */
 async function started(services: Services, running: Running): Promise<string[]> {
@@ -72,10 +73,14 @@ it('says in the log that the store lacks what a setting needs', async () => {
 
 it('[Decision 33] the metrics of features have distinct names, and are described in docs/metrics.md', async () => {
   const running = await open();
-  const metrics = metricsOf(openServices(ON, running), running);
+  const userLimits = createUserLimits({ memories: 1, bytes: null, adds_per_day: null, overrides: [] });
+  const embedder = { ...hashingEmbedder(), usage: createMeter('m') };
+  const metrics = metricsOf(openServices(ON, running), { ...running, embedder, userLimits });
   const names = metrics.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
-  expect(names).toEqual(expect.arrayContaining(['omp_changes_followers', 'omp_webhook_lag_seconds']));
+  expect(names).toEqual(
+    expect.arrayContaining(['omp_webhook_lag_seconds', 'omp_embedding_texts_total', 'omp_user_limit_rejections_total']),
+  );
   const page = readFileSync('docs/metrics.md', 'utf8');
   expect(names.filter((name) => !page.includes(`\`${name}`))).toEqual([]);
   for (const { kind, name, read } of metrics) {

@@ -20,10 +20,10 @@ const DATES = ['9999-12-31T23:59:59-14:00', '0001-01-01T00:00:00+14:00'];
 interface Field extends Schema {
   readonly format?: string;
 }
-type Place = readonly (string | number)[];
+type Path = readonly (string | number)[];
 
 /** Where a body has dates. */
-function* datesIn(document: Document, given: Schema, place: Place = []): Generator<Place> {
+function* datesIn(document: Document, given: Schema, place: Path = []): Generator<Path> {
   const schema: Field = { ...resolve(document, given), ...given };
   if (schema.format === 'date-time') yield place;
   for (const one of schema.anyOf ?? []) yield* datesIn(document, one, place);
@@ -33,7 +33,7 @@ function* datesIn(document: Document, given: Schema, place: Place = []): Generat
 }
 
 /** The value with another one in a place. */
-function withValue(value: unknown, [name, ...rest]: Place, inner: unknown): unknown {
+function withValue(value: unknown, [name, ...rest]: Path, inner: unknown): unknown {
   if (name === undefined) return inner;
   const changed = withValue((value as Record<string | number, unknown> | undefined)?.[name], rest, inner);
   return typeof name === 'number' ? [changed] : { ...(value as object), [name]: changed };

@@ -58,7 +58,7 @@ const grown = (make: (times: number) => string, bytes: number, sizeOf: (text: st
 const prose = (times: number): string => PROSE.repeat(times / PROSE.length);
 
 type Send = (text: string) => Promise<{ status: number }>;
-interface Place {
+interface TextInput {
   readonly name: string;
   readonly bytes: number;
   readonly sizeOf: (text: string) => number;
@@ -107,7 +107,7 @@ function placesIn(schema: Schema): ((text: string) => unknown)[] {
   return found.length > 0 ? found : [(text) => text];
 }
 
-function* places(): Generator<Place> {
+function* places(): Generator<TextInput> {
   for (const { path, method, operation, parameters } of endpointsOf(document)) {
     const at = (values: Readonly<Record<string, string>>) => {
       const given = parameters.filter(
@@ -174,7 +174,7 @@ const HEADERS = [
   ...['accept', 'accept-encoding', 'accept-language', 'if-none-match', 'range', 'user-agent', 'referer'],
 ];
 /** One request for each of them. */
-const allHeaders = (name: string, of: RunningServer, known: Readonly<Record<string, string>> = {}): Place => ({
+const allHeaders = (name: string, of: RunningServer, known: Readonly<Record<string, string>> = {}): TextInput => ({
   name,
   bytes: HEAD_BYTES,
   sizeOf: inHeader,
@@ -190,7 +190,7 @@ const allHeaders = (name: string, of: RunningServer, known: Readonly<Record<stri
 });
 
 /** Compares all hostile texts at once with as many harmless ones. */
-async function keepsLoopFree({ name, bytes, sizeOf, send, copies = 1 }: Place): Promise<void> {
+async function keepsLoopFree({ name, bytes, sizeOf, send, copies = 1 }: TextInput): Promise<void> {
   const texts = Object.values(HOSTILE).flatMap((make) => Array<string>(copies).fill(grown(make, bytes, sizeOf)));
   const sendAll = (all: readonly string[]) => async () => {
     const replies = await Promise.all(all.map(send));
@@ -204,7 +204,7 @@ async function keepsLoopFree({ name, bytes, sizeOf, send, copies = 1 }: Place): 
 
 describe('no text blocks the event loop', () => {
   const all = [...places()];
-  const nameOf = ({ name }: Place) => name.replace(/^.*, (?:query |header |path )?/, '');
+  const nameOf = ({ name }: TextInput) => name.replace(/^.*, (?:query |header |path )?/, '');
   // The same field of several routes has the same schema: in the full run each is checked, otherwise one of them.
   const checked = FULL
     ? all

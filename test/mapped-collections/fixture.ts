@@ -1,5 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Connection } from '@lancedb/lancedb';
 import type { QdrantClient, Schemas } from '@qdrant/js-client-rest';
+import { DataType, type FieldType, type MilvusClient } from '@zilliz/milvus2-sdk-node';
+import type { ChromaClient, CreateCollectionConfiguration, Metadata } from 'chromadb';
+
+// LanceDB takes tables of the module that it loads itself.
+const { tableFromIPC } = createRequire(import.meta.url)('apache-arrow') as typeof import('apache-arrow');
 
 /*
  * Collections that libraries filled, as the database's own client showed them (`record/main.ts`). Names: database, library, language, and the version
@@ -24,12 +31,12 @@ interface Stored {
     readonly points: readonly Schemas['PointStruct'][];
   };
   readonly chroma: {
-    readonly settings: { readonly metadata: Readonly<Record<string, unknown>> | null; readonly configuration: object };
+    readonly settings: { readonly metadata?: Metadata; readonly configuration: { readonly hnsw: object } };
     readonly points: readonly {
       readonly id: string;
-      readonly document: string | null;
-      readonly metadata: Readonly<Record<string, unknown>> | null;
-      readonly embedding: readonly number[];
+      readonly document: string;
+      readonly metadata: Metadata | null;
+      readonly embedding: number[];
     }[];
   };
   readonly milvus: {
@@ -43,7 +50,7 @@ interface Stored {
     readonly points: readonly Readonly<Record<string, unknown>>[];
   };
   readonly lancedb: {
-    /** The Arrow schema as an empty stream in base64, and readable. */
+    /** The rows with their schema as a stream of Arrow in base64, and the types of the columns in words. */
     readonly settings: { readonly arrow: string; readonly fields: Readonly<Record<string, string>> };
     readonly points: readonly Readonly<Record<string, unknown>>[];
   };
@@ -69,9 +76,12 @@ export type FixtureOf<Name extends DatabaseName> = {
   readonly versions: Readonly<Record<string, string>>;
   /** The name of the collection or table. */
   readonly collection: string;
-  /** The ids of points as the database has them, by the key of what was given. Left out: the library did not take it. */
+  /**
+   * The ids of points as the database has them, by the key of what was given. Left out: the library did not take it. LangChain.js gives rows of LanceDB no
+   * id: these are then names for the fixture alone.
+   */
   readonly ids: Readonly<Record<string, string>>;
-  /** What it said to what it did not take, by key. */
+  /** What it said to metadata that it did not take, with the key: it was then given the keys of the first one alone, with their types. */
   readonly refused?: readonly string[];
   /** Searches by the library with its own filter of a user, nearest first: keys, and the numbers it gave with them. */
   readonly searches: readonly {
@@ -97,11 +107,63 @@ export const fixturesOf = <Name extends DatabaseName>(database: Name): (FixtureO
     .sort()
     .map((file) => ({ ...read(`fixtures/${file}`), name: file.replace('.json', '') }));
 
-/** Creates the collection as the library did, with its points. */
+// Each creates the collection as the library did, with its points.
+
 export async function loadQdrant(client: QdrantClient, fixture: FixtureOf<'qdrant'>, collection = fixture.collection) {
   await client.createCollection(collection, fixture.settings);
   for (const [field_name, field_schema] of Object.entries(fixture.indexes)) {
     await client.createPayloadIndex(collection, { field_name, field_schema, wait: true });
   }
   await client.upsert(collection, { points: [...fixture.points], wait: true });
+}
+
+export async function loadChroma(client: ChromaClient, fixture: FixtureOf<'chroma'>, name = fixture.collection) {
+  const { metadata, configuration } = fixture.settings;
+  const created = await client.createCollection({
+    ...{ name, embeddingFunction: null, configuration: { hnsw: configuration.hnsw } as CreateCollectionConfiguration },
+    ...(metadata && { metadata }),
+  });
+  const all = <Key extends keyof (typeof fixture.points)[number]>(key: Key) =>
+    fixture.points.map((point) => point[key]);
+  const documents = all('document');
+  await created.add({
+    ...{ ids: all('id'), embeddings: all('embedding') },
+    ...(documents.some((document) => document !== null) && { documents }),
+    metadatas: all('metadata') as Metadata[],
+  });
+}
+
+export async function loadMilvus(
+  client: MilvusClient,
+  fixture: FixtureOf<'milvus'>,
+  collection_name = fixture.collection,
+) {
+  const { fields, dynamic, indexes } = fixture.settings;
+  const must = (status: { readonly code?: number; readonly reason?: string }) => {
+    if (status.code) throw new Error(status.reason);
+  };
+  must(
+    await client.createCollection({
+      ...{ collection_name, enable_dynamic_field: dynamic },
+      fields: fields.map(
+        ({ name, type, primary, auto_id, nullable, params }): FieldType => ({
+          ...{ name, data_type: DataType[type as keyof typeof DataType], is_primary_key: primary, autoID: auto_id },
+          ...{ nullable, ...params },
+        }),
+      ),
+    }),
+  );
+  for (const [field_name, params] of Object.entries(indexes)) {
+    must(await client.createIndex({ collection_name, field_name, extra_params: params as never }));
+  }
+  await client.loadCollectionSync({ collection_name });
+  const keys = fields.filter(({ auto_id }) => auto_id).map(({ name }) => name);
+  const data = fixture.points.map((point) =>
+    Object.fromEntries(Object.entries(point).filter(([name]) => !keys.includes(name))),
+  );
+  must((await client.insert({ collection_name, data: data as never })).status);
+}
+
+export async function loadLancedb(connection: Connection, fixture: FixtureOf<'lancedb'>, name = fixture.collection) {
+  await connection.createTable(name, tableFromIPC(Buffer.from(fixture.settings.arrow, 'base64')) as never);
 }

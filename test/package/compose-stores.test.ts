@@ -1,12 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, parse as parsePath } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 
 interface File {
   readonly services: Readonly<Record<string, { readonly environment?: Readonly<Record<string, string | null>> }>>;
+}
+interface Service {
+  readonly image: string;
+  readonly ports?: readonly string[];
+  readonly volumes: readonly string[];
 }
 const FILES = ['docker-compose.yml', 'deploy/compose/stores.yml'] as const;
 const [whole, stores] = FILES.map((file) => parse(readFileSync(file, 'utf8'), { merge: true }) as File) as [File, File];
@@ -41,27 +46,38 @@ test.skipIf(!installed)('[Decision 48] docker-compose merges the two files', () 
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
-test.each([
-  ['qdrant', 6333, '/qdrant/storage'],
-  ['chroma', 8000, '/data'],
-] as const)(
-  '%s of its compose file has a version, its data in a volume, and is published to this machine only',
-  (name, port, folder) => {
-    const text = readFileSync(`deploy/compose/${name}.yml`, 'utf8');
-    const { services } = parse(text) as { services: Record<string, object> };
-    expect(services).toEqual({
-      [name]: expect.objectContaining({
-        image: expect.stringMatching(/:v?\d+\.\d+\.\d+$/),
-        ports: [`127.0.0.1:${port}:${port}`],
-        volumes: [`${name}:${folder}`],
-      }),
+/** Of databases to try: each file is one, with what it needs. */
+const TRIED = readdirSync('deploy/compose').filter((file) => file !== 'stores.yml');
+
+test.each(TRIED)(
+  '[Decision 64] %s starts what its page describes, in versions, for this machine only, with its data in volumes',
+  (file) => {
+    const name = parsePath(file).name;
+    const text = readFileSync(`deploy/compose/${file}`, 'utf8');
+    const { services, volumes } = parse(text) as {
+      services: Readonly<Record<string, Service>>;
+      volumes: Readonly<Record<string, null>>;
+    };
+    const mounted = Object.values(services).flatMap((service) => {
+      expect(service.image).toMatch(/:(?:v?\d+\.\d+\.\d+|RELEASE\.[\w-]+)$/);
+      expect(service).toMatchObject({ restart: 'unless-stopped', volumes: [expect.stringMatching(/^\w+:\//)] });
+      return service.volumes.map((volume) => volume.split(':')[0]);
     });
-    expect(loadConfig({ env: { OMP_PROVIDER: name } }).config[name].url).toBe(`http://127.0.0.1:${port}`);
+    expect(mounted.sort()).toEqual(Object.keys(volumes).sort());
+    const { [name]: database, ...others } = services;
+    for (const other of Object.values(others)) expect(other.ports).toBeUndefined();
+    const ports = database?.ports?.map((each) => /^127\.0\.0\.1:(\d+):\d+$/.exec(each)?.[1]) ?? [];
+    expect(ports).not.toContain(undefined);
+    const page = `docs/backends/${name}.md`;
+    expect(readFileSync(page, 'utf8')).toContain(`http://127.0.0.1:${ports[0]}`);
+    expect(readFileSync(page, 'utf8')).toContain(`docker compose -f deploy/compose/${file} up --detach`);
+    expect(text).toContain(`docker compose -f deploy/compose/${file} up --detach`);
+    expect(text).toContain(page);
   },
 );
 
-test.skipIf(!installed).each(['qdrant', 'chroma'])('docker-compose accepts the file of %s', (name) => {
-  const { status, stderr } = spawnSync('docker-compose', ['-f', `deploy/compose/${name}.yml`, 'config', '-q'], {
+test.skipIf(!installed).each(TRIED)('docker-compose accepts %s', (file) => {
+  const { status, stderr } = spawnSync('docker-compose', ['-f', `deploy/compose/${file}`, 'config', '-q'], {
     encoding: 'utf8',
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

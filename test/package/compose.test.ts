@@ -167,7 +167,7 @@ test('the gateway can write only to its volume and to memory', () => {
 /** Settings that the file sets. */
 const FIXED = ['provider', 'host', 'port', 'data_dir', 'postgres.url', 'metrics.port', 'metrics.host'];
 /** Settings of one gateway only, and of providers that the file does not start. */
-const ELSEWHERE = /^(?:(?:mapping|memory|pinecone|lancedb|libsql|milvus|qdrant|chroma)\.|options$)/;
+const ELSEWHERE = /^(?:(?:mapping|memory|pinecone|lancedb|libsql|milvus|qdrant|chroma|weaviate)\.|options$)/;
 
 test('every setting reaches the gateway under a name that exists', () => {
   const passed = ({ environment = {} }: Service) => Object.keys(environment);

@@ -88,7 +88,7 @@ export function openUserIndex(
     metadataOf: (memory: Memory): Metadata => toRecord(memory).metadata,
     /** As this gateway writes. */
     add: (memory: Memory) => collectionOf().upsert([pointOf(memory)], call),
-    change: (before: Memory, after: Memory) => collectionOf().change?.(pointOf(after), pointOf(before), call),
+    change: (before: Memory, after: Memory) => collectionOf().patch?.(pointOf(after), pointOf(before), call),
     remove: ({ id }: Memory) => collectionOf().remove([id], call),
     /** As another gateway writes: any number at once, with any metadata on top. */
     async seed(memories: readonly Memory[], more: Metadata = {}) {

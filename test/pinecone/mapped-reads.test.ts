@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { toTime } from '#provider';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
 import { createRateLimit } from '../../providers/pinecone/mapped/mapped-list.ts';
 import { openMappedIndex } from '../../providers/pinecone/mapped/mapped-provider.ts';
-import { toIso } from '../../providers/pinecone/mapped/mapped-record.ts';
 import { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { post } from '../pinecone-server/plain.ts';
@@ -422,7 +422,7 @@ describe('times', () => {
       [0, '1970-01-01T00:00:00.000Z'],
       [-86_400, '1969-12-31T00:00:00.000Z'],
     ])('%s is %s', (value, iso) => {
-      expect(toIso(value)).toBe(iso);
+      expect(toTime(value)).toBe(iso);
     });
 
     it.each([
@@ -445,7 +445,7 @@ describe('times', () => {
       true,
       ['2025-03-01'],
     ])('%s names no moment', (value) => {
-      expect(toIso(value)).toBeUndefined();
+      expect(toTime(value)).toBeUndefined();
     });
   });
 });

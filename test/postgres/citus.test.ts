@@ -24,6 +24,7 @@ import {
   refTo,
   searchFor,
   type TestDatabase,
+  tablesSince,
   until,
 } from './store.ts';
 
@@ -247,8 +248,8 @@ describe.skipIf(!IS_CITUS)('on Citus', () => {
     await change(distributed, 'three');
     expect(await contentsOf(distributed)).toEqual(['three', 'two', 'one']);
     // As the version before left the tables.
-    const { memories, versions, apiKeys, embeddingUsage, userUsage, onceKeys, migrations } = store.names;
-    await store.sql(`drop table ${versions}, ${embeddingUsage}, ${userUsage}`);
+    const { memories, versions, apiKeys, onceKeys, migrations } = store.names;
+    await store.sql(`drop table ${tablesSince(10, store.names).join(', ')}`);
     await store.sql(`alter table ${onceKeys} drop column users`);
     await store.sql(`drop index ${store.names.schema}.memories_conversation`);
     await store.sql(`alter table ${memories} drop column version`);

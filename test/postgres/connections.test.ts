@@ -198,7 +198,7 @@ describe('[Decision 29] slow heavy statements of one caller', () => {
         call: new Call('test', { id, app: id }),
       });
       tasks.set(id, [...(tasks.get(id) ?? []), task]);
-      queue.add(task);
+      queue.enqueue(task);
     };
     /** The oldest of the caller ends after so many milliseconds. */
     const end = (id: string, ms: number) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { materialized, type Part, part, withParts } from '../../providers/postgres/sql/parts.ts';
+import { materialized, part, type WithPart, withParts } from '../../providers/postgres/sql/parts.ts';
 
-const read = (memories: Part<'id' | 'scope'>): string => `select ${memories.id} from ${memories}`;
+const read = (memories: WithPart<'id' | 'scope'>): string => `select ${memories.id} from ${memories}`;
 
 describe('a part of a with', () => {
   it('stands for its name, and its columns for theirs', () => {

@@ -16,6 +16,7 @@ import {
   searchFor,
   storeForEach,
   type TestDatabase,
+  tablesSince,
   until,
 } from './store.ts';
 
@@ -61,33 +62,16 @@ describe('a schema of version 1', () => {
       const extensions = { 'x-omp-origin': 'of the client', 'x-OMP-a': [1], 'x-b': null, 'x-ompa': 2 };
       const keyed = await first.add({ input: memoryOf('u', 'with keys', { extensions }) }, call);
       await first.close();
-      const { auditLog, logStarts, onceKeys, apiKeys, rateLimits, webhooks, ingestion, migrations } = store.names;
+      const { migrations } = store.names;
       await store.sql(
-        `drop table ${auditLog}, ${logStarts}, ${onceKeys}, ${apiKeys}, ${rateLimits}, ${webhooks}, ${ingestion}, ${store.names.versions}, ${store.names.embeddingUsage}, ${store.names.userUsage}; delete from ${migrations} where version > 1;
+        `drop table ${tablesSince(1, store.names).join(', ')}; delete from ${migrations} where version > 1;
          alter table ${store.names.store} drop embedding_column, drop columns_made, drop next_model, drop next_dimensions, drop next_column, drop bucket_secret, drop log_origin, drop log_base;
          alter table ${store.names.memories} drop bucket, drop version; alter table ${store.names.largeUsers} drop bucket;
          drop index ${store.names.schema}.memories_user_tags, ${store.names.schema}.memories_valid_to, ${store.names.schema}.memories_conversation; create index memories_tags on ${store.names.memories} using gin (tags)`,
       );
       const upgraded = await Promise.all([1, 2, 3].map(() => store.open()));
       const versions = await store.sql(`select version, name from ${migrations} order by version`);
-      expect(versions).toEqual([
-        { version: 1, name: 'memories' },
-        { version: 2, name: 'access' },
-        { version: 3, name: 'reembed' },
-        { version: 4, name: 'ingestion' },
-        { version: 5, name: 'tags of large users' },
-        { version: 6, name: 'expired memories' },
-        { version: 7, name: 'buckets' },
-        { version: 8, name: 'keys of batches' },
-        { version: 9, name: 'changes' },
-        { version: 10, name: 'webhooks' },
-        { version: 11, name: 'versions' },
-        { version: 12, name: 'origins' },
-        { version: 13, name: 'conversations' },
-        { version: 14, name: 'embedding usage' },
-        { version: 15, name: 'user usage' },
-        { version: 16, name: 'erasure' },
-      ]);
+      expect(versions).toEqual(MIGRATIONS.map(({ name }, i) => ({ version: i + 1, name })));
       for (const provider of upgraded) {
         expect(await provider.get(refTo(memory.id), call)).toEqual(memory);
         // Decision 54: the gateway's own keys are reserved now.

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { type AuditOptions, type Embedder, OmpError, type RankingOptions, type VersionOptions } from '#contract';
 import { type Engine, startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { namesInUse } from '../../providers/postgres/startup/compatibility-check.ts';
+import { MIGRATIONS, tablesMade } from '../../providers/postgres/startup/migrations.ts';
 import { type Names, toNames } from '../../providers/postgres/tables/names.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { IS_CITUS, SERVER_OPTIONS, SERVER_URL } from '../support/postgres-server.ts';
@@ -145,3 +146,7 @@ export async function until(condition: () => Promise<boolean>): Promise<void> {
   }
   throw new Error(`never happened: ${condition}`);
 }
+
+/** The tables that a schema of this version does not have yet. */
+export const tablesSince = (version: number, names: Names): (string | undefined)[] =>
+  tablesMade(names, version, MIGRATIONS.length).map(([, table]) => table);

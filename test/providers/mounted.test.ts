@@ -1,10 +1,6 @@
-import chroma from '../../providers/collections/chroma.ts';
-import lancedb from '../../providers/collections/lancedb.ts';
-import qdrant from '../../providers/collections/qdrant.ts';
-import { NO_CHROMA, openChroma } from '../chroma/start.ts';
+import { DATABASES } from '../collections/databases.ts';
 import { conformance, type Open } from '../conformance/conformance.ts';
 import { BARE, COLUMNS, DOCUMENT, openShape } from '../mapped/tables.ts';
-import { qdrantBackend } from '../qdrant/server.ts';
 import { FULL } from '../support/full.ts';
 import { openGateway } from '../support/gateway.ts';
 import { mountedBelow } from '../support/mounted.ts';
@@ -28,37 +24,27 @@ const DOCUMENTS: Kind = ['a mapped table of documents', (options) => openShape(D
 /** Without scopes. */
 const BARE_TABLE: Kind = ['a mapped table with the least columns', (options) => openShape(BARE, options)];
 const SERVER: Kind = ['postgres, on a server', (options) => openServerSubject({}, undefined, options)];
-const QDRANT: Kind = [
-  'qdrant',
-  async (options) => {
-    const { close, mode, ...backend } = await qdrantBackend();
-    const open: Parameters<typeof openGateway>[0] = (context) => qdrant.open(backend.options, context);
-    const subject = await openGateway(open, { mode, ...options });
-    return { ...subject, close: () => subject.close().finally(close) };
-  },
-];
+/** Those that can be had here. */
+const COLLECTIONS: readonly Kind[] = DATABASES.filter(({ absent }) => absent === '').map(
+  ({ name, provider, open: openDatabase }) => [
+    name,
+    async (options) => {
+      const database = await openDatabase();
+      const open: Parameters<typeof openGateway>[0] = (context) => provider.open(database.options, context);
+      const subject = await openGateway(open, { mode: 'vector', ...options });
+      return { ...subject, close: () => subject.close().finally(database.close) };
+    },
+  ],
+);
 
-const LANCEDB: Kind = [
-  'lancedb',
-  (options) => openGateway((context) => lancedb.open({}, context), { mode: 'vector', ...options }),
-];
-
-const CHROMA: Kind = [
-  'chroma',
-  async (options) => {
-    const { url, close } = await openChroma();
-    const subject = await openGateway((context) => chroma.open({ url }, context), { mode: 'vector', ...options });
-    return { ...subject, close: () => subject.close().finally(close) };
-  },
-];
-
-const ALL = [MEMORY, POSTGRES, PINECONE, QDRANT, TABLE, DOCUMENTS, BARE_TABLE, ...(SERVER_URL === '' ? [] : [SERVER])];
+const ALL = [MEMORY, POSTGRES, PINECONE, TABLE, DOCUMENTS, BARE_TABLE, ...(SERVER_URL === '' ? [] : [SERVER])];
 const PAIRS: readonly (readonly [Kind, Kind])[] = FULL
   ? [
       ...ALL.flatMap((mounted) => ALL.map((root) => [mounted, root] as const)),
-      // A write takes long: not with each of the others.
-      ...[MEMORY, POSTGRES].flatMap((other) => [[LANCEDB, other] as const, [other, LANCEDB] as const]),
-      ...(NO_CHROMA === '' ? [[CHROMA, MEMORY] as const, [MEMORY, CHROMA] as const] : []),
+      // The kit makes them alike above their points: not with each of the others, nor with each other.
+      ...COLLECTIONS.flatMap((one) =>
+        [MEMORY, POSTGRES].flatMap((other) => [[one, other] as const, [other, one] as const]),
+      ),
     ]
   : [
       [POSTGRES, MEMORY],

@@ -1,5 +1,5 @@
-import { matches, type Point, valueAt } from './filter.ts';
-import type { PointId, Request, VectorParams } from './requests.ts';
+import { matches, type Point, valueAt, withValueAt } from './filter.ts';
+import type { PointId, Request, SparseVector, VectorParams } from './requests.ts';
 
 /** An error that Qdrant answers. */
 export class Refusal extends Error {
@@ -16,8 +16,9 @@ type Distance = VectorParams['distance'];
 /** One collection, everything in memory and seen at once. */
 export function createCollection(created: Request<'create'>) {
   const { vectors, sparse_vectors, metadata, strict_mode_config, replication_factor = 1 } = created;
-  // Only described, if they have names.
-  const { size, distance } = vectors as VectorParams;
+  const byName = typeof vectors.size === 'number' ? { '': vectors } : vectors;
+  // Of several, the others are only described.
+  const [[dense, { size, distance }]] = Object.entries(byName) as [[string, VectorParams]];
   const points = new Map<PointId, Point>();
   const indexes = new Map<string, { readonly data_type: string; readonly params?: object }>();
   let operations = 0;
@@ -32,6 +33,17 @@ export function createCollection(created: Request<'create'>) {
     if (vector.length === size) return;
     throw new Refusal(400, `Wrong input: Vector dimension error: expected dim: ${size}, got ${vector.length}`);
   };
+  const existing = (id: PointId): Point => {
+    const point = points.get(id);
+    if (!point) throw new Refusal(404, `Not found: No point with id ${id} found`);
+    return point;
+  };
+  /** The vector that is searched, and the others. */
+  const split = (every: Request<'upsert'>['points'][number]['vector']) => {
+    const { [dense]: vector = [], ...sparse } = Array.isArray(every) ? { '': every } : every;
+    return { vector: vector as number[], sparse: sparse as Record<string, SparseVector> };
+  };
+  const shown = (point: Point, asked: Asked) => shownBy(dense, point, asked);
   /** Index types that a condition or an order needs. */
   const requireIndex = (key: string, types: readonly string[], message: string) => {
     if (!types.includes(indexes.get(key)?.data_type ?? '')) throw new Refusal(400, `Bad request: ${message}`);
@@ -73,16 +85,36 @@ export function createCollection(created: Request<'create'>) {
 
     /** Replaces vector and payload. All points are checked before any is stored. */
     upsert({ points: given, update_filter, update_mode = 'upsert' }: Request<'upsert'>) {
-      for (const { vector } of given) checkDimension(Array.isArray(vector) ? vector : vector['']);
+      for (const { vector } of given) checkDimension(split(vector).vector);
       for (const { id, vector: every, payload } of given) {
         const before = points.get(id);
         if (before ? update_mode === 'insert_only' || !matches(update_filter, before) : update_mode === 'update_only')
           continue;
-        const { '': vector, ...sparse } = Array.isArray(every) ? { '': every } : every;
+        const { vector, sparse } = split(every);
         points.set(id, { id, vector: stored(vector, distance), sparse, payload: payload ?? {} });
       }
       return updated();
     },
+
+    /** One after the other: what was done before one that fails stays. */
+    batch: ({ operations: wanted }: Request<'batch'>) =>
+      wanted.map((operation) => {
+        if ('set_payload' in operation) {
+          const { payload, points: ids, key } = operation.set_payload;
+          for (const point of ids.map(existing)) {
+            const at = key === undefined ? point.payload : valueAt(key, point.payload);
+            const merged = { ...(Object(at) === at && !Array.isArray(at) ? (at as object) : {}), ...payload };
+            const whole = key === undefined ? merged : withValueAt(key, point.payload, merged);
+            points.set(point.id, { ...point, payload: whole });
+          }
+        } else {
+          for (const { id, vector } of operation.update_vectors.points) {
+            checkDimension(split(vector).vector);
+            points.set(id, { ...existing(id), vector: stored(split(vector).vector, distance) });
+          }
+        }
+        return updated();
+      }),
 
     /** A filter without conditions deletes everything. */
     remove(selector: Request<'remove'>) {
@@ -127,7 +159,9 @@ export function createCollection(created: Request<'create'>) {
       score_threshold,
       with_payload = false,
       with_vector,
+      using = '',
     }: Request<'query'>) {
+      if (using !== dense) throw new Refusal(400, `Wrong input: Not existing vector name error: ${using}`);
       checkDimension(query);
       const asked = stored(query, distance);
       const isDistance = distance === 'Euclid' || distance === 'Manhattan';
@@ -155,19 +189,27 @@ export type Collection = ReturnType<typeof createCollection>;
 const compareIds = (a: PointId, b: PointId): number =>
   typeof a === typeof b ? Number(a > b) - Number(a < b) : typeof a === 'number' ? -1 : 1;
 
-function shown(
-  { id, payload, vector, sparse }: Point,
-  asked: Pick<Request<'retrieve'>, 'with_payload' | 'with_vector'>,
-): object {
+type Asked = Pick<Request<'retrieve'>, 'with_payload' | 'with_vector'>;
+
+/** `name`: of the dense vector. */
+function shownBy(name: string, { id, payload, vector, sparse }: Point, asked: Asked): object {
   const { with_payload = true, with_vector = false } = asked;
   const names = Array.isArray(with_payload) ? with_payload : undefined;
-  const part = names ? Object.fromEntries(Object.entries(payload).filter(([name]) => names.includes(name))) : payload;
-  const dense = [...vector].map(shortest);
+  const part = names
+    ? names.reduce((found, path) => {
+        const value = valueAt(path, payload);
+        return value === undefined ? found : withValueAt(path, found, value);
+      }, {})
+    : payload;
+  const every = { [name]: [...vector].map(shortest), ...sparse };
+  const wanted = Array.isArray(with_vector)
+    ? Object.fromEntries(Object.entries(every).filter(([key]) => with_vector.includes(key)))
+    : every;
   return {
     id,
     ...(with_payload !== false && { payload: part }),
     // A point without others shows its vector alone, whatever the collection may hold.
-    ...(with_vector && { vector: Object.keys(sparse).length > 0 ? { '': dense, ...sparse } : dense }),
+    ...(with_vector && { vector: Object.keys(wanted).join() === '' ? wanted[''] : wanted }),
   };
 }
 

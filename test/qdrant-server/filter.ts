@@ -39,12 +39,21 @@ function check(condition: Condition, point: Point): boolean {
 }
 
 /** A dot in a name goes into an object, unless the name stands in quotation marks. */
+const stepsOf = (key: string): string[] => (key.match(/"[^"]*"|[^.]+/g) ?? []).map((name) => name.replaceAll('"', ''));
+
+/** The payload with a value at a place; what is no object on the way becomes one. */
+export function withValueAt(key: string, payload: unknown, value: unknown): Record<string, unknown> {
+  const [first = '', ...rest] = stepsOf(key);
+  const before: Record<string, unknown> =
+    typeof payload === 'object' && payload !== null && !Array.isArray(payload) ? { ...payload } : {};
+  return { ...before, [first]: rest.length === 0 ? value : withValueAt(rest.join('.'), before[first], value) };
+}
+
 export function valueAt(key: string, payload: unknown): unknown {
-  const names = key.match(/"[^"]*"|[^.]+/g) ?? [];
   let value = payload;
-  for (const name of names) {
+  for (const name of stepsOf(key)) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-    value = (value as Record<string, unknown>)[name.replaceAll('"', '')];
+    value = (value as Record<string, unknown>)[name];
   }
   return value;
 }

@@ -21,8 +21,8 @@ export type PointId = z.output<typeof id>;
 const vector = z.array(z.number());
 const sparse = z.strictObject({ indices: z.array(z.int()), values: z.array(z.number()) });
 export type SparseVector = z.output<typeof sparse>;
-/** The one without a name under the empty name. */
-const vectorsByName = z.object({ '': vector }).catchall(sparse);
+/** By name, the one without under the empty name. */
+const vectorsByName = z.record(z.string(), z.union([vector, sparse]));
 const payload = z.record(z.string(), z.unknown());
 const integer = z.int();
 const number = z.number();
@@ -68,7 +68,7 @@ const filter: z.ZodType<Filter> = z.strictObject({ must: conditions, must_not: c
 
 const limit = z.int().min(1, 'value 0 invalid, must be 1 or larger').optional();
 const withPayload = z.union([z.boolean(), z.array(z.string())]).optional();
-const withVector = z.boolean().optional();
+const withVector = z.union([z.boolean(), z.array(z.string())]).optional();
 const selected = { filter: filter.optional(), with_payload: withPayload, with_vector: withVector };
 
 const unnamed = z.strictObject({
@@ -105,6 +105,18 @@ export const REQUESTS = {
     update_filter: filter.optional(),
     update_mode: z.enum(['upsert', 'insert_only', 'update_only']).optional(),
   }),
+  batch: z.strictObject({
+    operations: z.array(
+      z.union([
+        z.strictObject({ set_payload: z.strictObject({ payload, points: z.array(id), key: z.string().optional() }) }),
+        z.strictObject({
+          update_vectors: z.strictObject({
+            points: z.array(z.strictObject({ id, vector: z.union([vector, vectorsByName]) })),
+          }),
+        }),
+      ]),
+    ),
+  }),
   remove: z.union([z.strictObject({ points: z.array(id) }), z.strictObject({ filter })]),
   retrieve: z.strictObject({ ids: z.array(id), with_payload: withPayload, with_vector: withVector }),
   scroll: z.strictObject({
@@ -122,6 +134,7 @@ export const REQUESTS = {
   query: z.strictObject({
     ...selected,
     query: vector,
+    using: z.string().optional(),
     limit,
     offset: z.int().nonnegative().optional(),
     params: z.strictObject({ exact: z.boolean().optional(), hnsw_ef: z.int().optional() }).optional(),

@@ -163,6 +163,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   'DELETE ': { run: () => true },
   'PUT index': operation('index', (collection, asked) => collection.index(asked)),
   'PUT points': operation('upsert', (collection, asked) => collection.upsert(asked)),
+  'POST points/batch': operation('batch', (collection, asked) => collection.batch(asked)),
   'POST points': operation('retrieve', (collection, asked) => collection.retrieve(asked)),
   'POST points/delete': operation('remove', (collection, asked) => collection.remove(asked)),
   'POST points/scroll': operation('scroll', (collection, asked) => collection.scroll(asked)),

@@ -59,7 +59,12 @@ describe('a collection', () => {
     const wanted = { dimensions: 2, fields: FIELDS };
     await Promise.all([adapter.prepare(wanted, call), adapter.prepare(wanted, call)]);
     await adapter.prepare(wanted, call);
-    expect(await adapter.describe(call)).toEqual({ dimensions: 2, empty: true, mistake: undefined, unindexed: [] });
+    expect(await adapter.describe(call)).toMatchObject({
+      dimensions: 2,
+      empty: true,
+      mistake: undefined,
+      unindexed: [],
+    });
     const { payload_schema } = (await tell('GET', path)).body.result;
     expect(Object.keys(payload_schema).sort()).toEqual(
       FIELDS.flatMap(({ name, filtered }) => (filtered ? [name] : [])).sort(),

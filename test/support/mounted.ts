@@ -1,7 +1,7 @@
 import { type Embedder, type Memory, type NewMemory, OmpError, type Ref, type Visible, type Within } from '#contract';
 import { withMemories } from '#toolbox';
 import type { MountedStore, Store, StoreMembers } from '../../src/core/store.ts';
-import { idPrefix } from '../../src/stores/at-mount.ts';
+import { idPrefix, NOT_AT_MOUNT } from '../../src/stores/at-mount.ts';
 import { mountStores } from '../../src/stores/mount-stores.ts';
 import { recordingLog } from './gateway.ts';
 import { hashingEmbedder } from './hashing-embedder.ts';
@@ -107,17 +107,12 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
   const [exportPart, importMemories, versions] = [has('export'), has('import'), has('versions')];
   const neighbours = has('neighbours');
   const members: StoreMembers = {
+    ...NOT_AT_MOUNT,
     name: own.name,
     capabilities: own.capabilities,
     embedding: own.embedding,
     idempotent: own.idempotent,
     read_only: own.read_only,
-    mounts: undefined,
-    keys: undefined,
-    changes: undefined,
-    changesHeld: undefined,
-    embeddingUsage: undefined,
-    webhooks: undefined,
     freezing: undefined,
     stats: own.stats,
     backlog: own.backlog,
@@ -147,7 +142,6 @@ function seenFrom(all: Store, own: Store, closeRoot: () => Promise<void>): Store
       },
     },
     // They are of all stores: test/stores/mounts-answers.test.ts.
-    audit: undefined,
     add: add && (async ({ input, ...rest }, call) => up(await add({ input: down(input), ...rest }, call))),
     batch:
       batch &&

@@ -170,7 +170,7 @@ describe('gauges', () => {
     const services = new Map([[RETENTION, retention]]);
     const store = { ...subject.provider, ...changes } as Store;
     const feed = { follow: () => Promise.reject(new Error('not asked')), followers: () => 17 };
-    const features = metricsOf(services, { store, feed, log: recordingLog() });
+    const features = metricsOf(services, { store, feed, log: recordingLog(), embedder, userLimits: undefined });
     telemetry.watch({ provider: store, embedder, breakers, features });
     return samples;
   };

@@ -5,7 +5,7 @@ import { INDEX_RECORD } from '../startup.ts';
 import { createQuery } from './gateway-query.ts';
 import { createReads, type GatewayIndex, grouped, signOf, type WrittenPoint } from './gateway-reads.ts';
 import { changes, toMetadata } from './gateway-record.ts';
-import { createPages, createScan } from './gateway-scan.ts';
+import { createPage, createScan } from './gateway-scan.ts';
 import { EARLIEST_MS, isIdOf, movedId, parseId } from './ids.ts';
 
 const MEASURES = { cosine: 'cosine', dotproduct: 'product', euclidean: 'squared distance' } as const;
@@ -48,11 +48,11 @@ export function createGatewayCollection(index: GatewayIndex): Points {
     find: reads.find,
     query: createQuery(index),
     scan: createScan(index, reads),
-    pages: createPages(index, reads),
+    page: createPage(index, reads),
   };
 }
 
-type Writes = Required<Pick<Points, 'sizeOf' | 'upsert' | 'change' | 'remove'>>;
+type Writes = Required<Pick<Points, 'sizeOf' | 'upsert' | 'patch' | 'remove'>>;
 
 function createWrites(index: GatewayIndex, reads: ReturnType<typeof createReads>): Writes {
   const { service, ids, namespaces, overlay, consistency } = index;
@@ -114,7 +114,7 @@ function createWrites(index: GatewayIndex, reads: ReturnType<typeof createReads>
         wrote(namespace, await service.upsert(namespace, some.map(toRecord), call), some, call);
     },
 
-    async change(point, { id, fields }, call) {
+    async patch(point, { id, fields }, call) {
       const written = { ...toWritten(point), id };
       const metadata = changes(toMetadata(id, fields), toMetadata(id, point.fields));
       const hasText = fields.content !== point.fields.content;

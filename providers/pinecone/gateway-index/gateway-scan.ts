@@ -91,11 +91,11 @@ async function take<Item>(items: AsyncIterator<Item>, count: number): Promise<It
 }
 
 /** A page of the list of ids of one namespace after another. */
-export function createPages(index: GatewayIndex, { records }: Reads): NonNullable<Points['pages']> {
+export function createPage(index: GatewayIndex, { records }: Reads): NonNullable<Points['page']> {
   const { service, ids, namespaces } = index;
-  return async ({ user_id, after, limit }, call) => {
-    const userPart = user_id === undefined ? '' : ids.userPart(user_id);
-    const all = user_id === undefined ? await namespacesOf(index, call) : [namespaces.of(userPart)];
+  return async ({ filter, after, limit }, call) => {
+    const userPart = filter ? ids.userPart(wantedOf(filter).user_id) : '';
+    const all = filter === undefined ? await namespacesOf(index, call) : [namespaces.of(userPart)];
     const [from = all[0] ?? '', token] = after?.split('\n') ?? [];
     const page = { prefix: userPrefix(userPart), limit: Math.min(limit, MAX_LISTED), token };
     const { ids: listed, next } = await service.list(from, page, call);

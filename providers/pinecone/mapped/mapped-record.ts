@@ -1,4 +1,13 @@
-import { type Call, type Memory, type MemoryPatch, type NewMemory, OmpError, type Ref } from '#provider';
+import {
+  type Call,
+  type Memory,
+  type MemoryPatch,
+  type NewMemory,
+  OmpError,
+  type Ref,
+  timeLike,
+  toTime,
+} from '#provider';
 import type { Metadata, MetadataValue, Service } from '../client/client.ts';
 import { PROVIDER } from '../client/pinecone-errors.ts';
 import type { Overlay, RecentWrite } from '../overlay.ts';
@@ -123,7 +132,7 @@ const isFilled = (value: unknown): value is string => typeof value === 'string' 
 
 /** The time in a record; undefined without one that can be read. */
 export const timeIn = (metadata: Metadata, field: string | undefined): string | undefined =>
-  field === undefined ? undefined : toIso(metadata[field]);
+  field === undefined ? undefined : toTime(metadata[field]);
 
 /** A single string counts as one tag, as in filters. */
 const tagsIn = (value: MetadataValue | undefined): string[] =>
@@ -150,7 +159,7 @@ export function changes(fields: Fields, patch: MemoryPatch, before: Metadata, up
   return {
     ...(content !== undefined && { [text]: content }),
     ...(newTags && tags !== undefined && { [tags]: newTags.length > 0 ? newTags : NO_TAGS }),
-    ...(updated !== undefined && { [updated]: inFormOf(storedIn(updated) ?? storedIn(created), updated_at) }),
+    ...(updated !== undefined && { [updated]: timeLike(storedIn(updated) ?? storedIn(created), updated_at) }),
   };
 }
 
@@ -177,41 +186,3 @@ export function requireTagsField(fields: Fields, tags: readonly string[]): void 
 }
 
 const unsupported = (message: string) => new OmpError('unsupported_capability', message, { provider: PROVIDER });
-
-/** Smaller numbers are seconds since 1970, others milliseconds. In seconds this is the year 5138. */
-const FIRST_MILLISECONDS = 1e11;
-
-/** Date, hours and minutes, seconds, fraction, offset; `T` may be a space, as Python prints times. */
-const ISO = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d+))?)? ?(?:(Z)|([+-]\d\d):?(\d\d)?)?)?$/i;
-
-const FIRST_TIME = Date.parse('0001-01-01T00:00:00Z');
-const LAST_TIME = Date.parse('9999-12-31T23:59:59.999Z');
-
-/**
- * The time that a value names, as ISO 8601 in UTC with milliseconds. Takes numbers, and ISO 8601 dates and times, in UTC
- * unless they have an offset. Undefined for everything else and outside of the years 1 to 9999.
- */
-export function toIso(value: MetadataValue | undefined): string | undefined {
-  const milliseconds = typeof value === 'number' ? fromNumber(value) : fromText(value);
-  const isNamed = milliseconds >= FIRST_TIME && milliseconds <= LAST_TIME;
-  return isNamed ? new Date(milliseconds).toISOString() : undefined;
-}
-
-const isSeconds = (value: number): boolean => Math.abs(value) < FIRST_MILLISECONDS;
-const fromNumber = (value: number): number => Math.round(isSeconds(value) ? value * 1_000 : value);
-
-function fromText(value: unknown): number {
-  const parts = typeof value === 'string' ? ISO.exec(value.trim()) : null;
-  if (!parts) return Number.NaN;
-  const [, date, minutes = '00:00', seconds = '00', fraction = '', , hours, rest = '00'] = parts;
-  const offset = hours === undefined ? 'Z' : `${hours}:${rest}`;
-  // JavaScript reads other forms, and times without an offset, in the time zone of the machine.
-  return Date.parse(`${date}T${minutes}:${seconds}.${fraction.padEnd(3, '0').slice(0, 3)}${offset}`);
-}
-
-/** A time in the form of another value of the record. */
-function inFormOf(other: MetadataValue | undefined, iso: string): MetadataValue {
-  if (typeof other !== 'number') return iso;
-  const milliseconds = Date.parse(iso);
-  return isSeconds(other) ? milliseconds / 1_000 : milliseconds;
-}

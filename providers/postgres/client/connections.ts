@@ -131,7 +131,7 @@ export function openConnections(options: ConnectionOptions): Database {
         if (counts.pending > connections + max_waiting || (queued && counts.bytes > MAX_QUEUED_BYTES))
           return rejectTask(task, queueFull());
         timer ??= setInterval(checkDeadlines, CHECK_MS);
-        (statement.weight === 'heavy' ? heavy : others).add(task);
+        (statement.weight === 'heavy' ? heavy : others).enqueue(task);
       });
     },
     stats() {

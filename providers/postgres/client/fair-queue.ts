@@ -4,8 +4,8 @@ import { isAbandoned, rejectTask, type Task } from './task.ts';
 
 /** Decides whether one more statement may be in flight. */
 export interface Limit {
-  /** Counts the task, unless there is no room for it: in all (`full`), or for more of its caller (`share`). */
-  take(task: Task): 'taken' | 'full' | 'share';
+  /** Counts the task, unless there is no room for it: in all (`full`), or for more of its caller (`caller`). */
+  take(task: Task): 'taken' | 'full' | 'caller';
   /** The task has ended. */
   give(task: Task): void;
 }
@@ -27,7 +27,7 @@ export function createFairQueue(limit: Limit, acquire_timeout_ms: number, run: (
       const taken = task && limit.take(task);
       // Those behind it would take the room for which it waits.
       if (taken === 'full') return false;
-      if (taken === 'share') continue;
+      if (taken === 'caller') continue;
       queue.shift();
       queues.delete(caller);
       if (queue.length > 0) queues.set(caller, queue);
@@ -39,7 +39,7 @@ export function createFairQueue(limit: Limit, acquire_timeout_ms: number, run: (
   };
   const fairQueue = {
     /** Starts the task as soon as the limit allows. The task must then be ended with `endTask`. */
-    add(task: Task) {
+    enqueue(task: Task) {
       task.queuedAt = performance.now();
       if (queues.size === 0 && limit.take(task) === 'taken') return start(task);
       const { id } = task.call.caller;
@@ -103,7 +103,7 @@ const CHANGE = 1 / 8;
 const MAX_CALLERS = 10_000;
 
 /** What a caller has in flight, and what its heavy statements take, in milliseconds. */
-interface Share {
+interface CallerLoad {
   connections: number;
   mean: number;
   /** Rises at once. Unknown callers are slow until they have shown that they are not. */
@@ -115,52 +115,52 @@ interface Share {
  * next heavy statement of another caller does not wait for them. Of a single connection nothing is kept free.
  */
 export function createHeavyLimit(connections: number): Limit {
-  const shares = new LRUCache<string, Share>({ max: MAX_CALLERS });
-  const inFlight = new Map<Task, { readonly share: Share; readonly cost: number }>();
+  const loads = new LRUCache<string, CallerLoad>({ max: MAX_CALLERS });
+  const inFlight = new Map<Task, { readonly load: CallerLoad; readonly cost: number }>();
   const mostOfSlow = Math.max(1, connections - 1);
   let used = 0;
 
-  const shareOf = ({ call: { caller } }: Task): Share => {
-    const known = shares.get(caller.id);
+  const loadOf = ({ call: { caller } }: Task): CallerLoad => {
+    const known = loads.get(caller.id);
     if (known) return known;
-    const share = { connections: 0, mean: QUICK_MS, slowest: Number.POSITIVE_INFINITY };
-    shares.set(caller.id, share);
-    return share;
+    const load = { connections: 0, mean: QUICK_MS, slowest: Number.POSITIVE_INFINITY };
+    loads.set(caller.id, load);
+    return load;
   };
-  const isSlow = (share: Share): boolean => {
-    if (share.slowest > SLOW_MS) return true;
+  const isSlow = (load: CallerLoad): boolean => {
+    if (load.slowest > SLOW_MS) return true;
     const since = performance.now() - SLOW_MS;
     for (const [{ startedAt }, taken] of inFlight)
-      if (taken.share === share && startedAt > 0 && startedAt < since) return true;
+      if (taken.load === load && startedAt > 0 && startedAt < since) return true;
     return false;
   };
   return {
     take(task) {
-      const share = shareOf(task);
-      const slow = isSlow(share);
-      const cost = slow ? 1 : 1 / (share.mean < QUICK_MS ? QUICK_IN_FLIGHT : IN_FLIGHT);
-      if (slow && share.connections + cost > mostOfSlow) return 'share';
+      const load = loadOf(task);
+      const slow = isSlow(load);
+      const cost = slow ? 1 : 1 / (load.mean < QUICK_MS ? QUICK_IN_FLIGHT : IN_FLIGHT);
+      if (slow && load.connections + cost > mostOfSlow) return 'caller';
       if (used + cost > connections) return 'full';
       task.slow = slow;
-      inFlight.set(task, { share, cost });
-      share.connections += cost;
+      inFlight.set(task, { load, cost });
+      load.connections += cost;
       used += cost;
       return 'taken';
     },
     give(task) {
       const taken = inFlight.get(task);
       if (!taken) return;
-      const { share, cost } = taken;
+      const { load, cost } = taken;
       inFlight.delete(task);
-      share.connections -= cost;
+      load.connections -= cost;
       used -= cost;
       if (task.startedAt === 0) return;
       const took = performance.now() - task.startedAt;
-      share.mean += (took - share.mean) * CHANGE;
-      share.slowest =
-        share.slowest === Number.POSITIVE_INFINITY
+      load.mean += (took - load.mean) * CHANGE;
+      load.slowest =
+        load.slowest === Number.POSITIVE_INFINITY
           ? took
-          : Math.max(took, share.slowest + (took - share.slowest) * CHANGE);
+          : Math.max(took, load.slowest + (took - load.slowest) * CHANGE);
     },
   };
 }

@@ -65,7 +65,7 @@ export class PreparedStatements {
   }
 
   /** Call it when the statement was answered. */
-  add({ name, text }: NamedText): void {
+  remember({ name, text }: NamedText): void {
     if (text.length > MAX_CHARACTERS) this.#close(name);
     else if (!this.#names.has(name)) this.#names.set(name, true, { size: text.length });
   }

@@ -258,7 +258,7 @@ export class PipelinedConnection {
     this.#settleCancel(task, error !== undefined && isCancelled(error));
     if (error !== undefined) this.#events.failed(task, error, this.#draining);
     else {
-      if (task.named) this.#prepared.add(task.statement);
+      if (task.named) this.#prepared.remember(task.statement);
       if (settle(task)) task.resolve(rows);
       endTask(task);
     }

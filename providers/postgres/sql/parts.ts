@@ -4,7 +4,7 @@
  */
 
 /** As text, its name; as properties, the names of its columns. */
-export type Part<Column extends string = never> = { readonly [Name in Column]: Name } & {
+export type WithPart<Column extends string = never> = { readonly [Name in Column]: Name } & {
   /** `name as (…)` */
   readonly definition: string;
   toString(): string;
@@ -14,12 +14,12 @@ type Sql<Made> = (text: readonly string[], ...values: readonly unknown[]) => Mad
 
 const makePart =
   (how: string) =>
-  <Column extends string = never>(name: string, ...columns: readonly Column[]): Sql<Part<Column>> =>
+  <Column extends string = never>(name: string, ...columns: readonly Column[]): Sql<WithPart<Column>> =>
   (text, ...values) => {
     const sql = values.reduce((before: string, value, i) => `${before}${value}${text[i + 1]}`, text[0] as string);
     const made: Record<string, unknown> = { definition: `${name} as ${how}(${sql})`, toString: () => name };
     for (const column of columns) made[column] = column;
-    return made as Part<Column>;
+    return made as WithPart<Column>;
   };
 
 /** `part('changed', 'id')` with the SQL as a template behind it. */
@@ -29,7 +29,7 @@ export const part = makePart('');
 export const materialized = makePart('materialized ');
 
 /** Nothing without parts. Each may read those before it. */
-export function withParts(parts: readonly (Part | false | undefined)[]): string {
+export function withParts(parts: readonly (WithPart | false | undefined)[]): string {
   const definitions = parts.flatMap((each) => (each ? each.definition : []));
   return definitions.length > 0 ? `with ${definitions.join(', ')}` : '';
 }

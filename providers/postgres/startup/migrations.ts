@@ -386,15 +386,17 @@ export async function migrate(client: pg.Client, schema: string, names: Names): 
   }
 }
 
-/** Selects the tables of this version that are missing or have lost their primary key. */
-export function missingTables(names: Names, version: number): string {
-  const created = MIGRATIONS.slice(0, version).flatMap(({ sql }) => [
+/** The tables that the migrations between two versions make: their quoted names and what is in the brackets. */
+export const tablesMade = (names: Names, after: number, version: number) =>
+  MIGRATIONS.slice(after, version).flatMap(({ sql }) => [
     ...sql(names)
       .replace(/--[^\n]*/g, '')
       .matchAll(/create (?:unlogged )?table (.+?) \(\n([^;]*)\);/g),
   ]);
-  // The names are quoted already.
-  const wanted = created.map(
+
+/** Selects the tables of this version that are missing or have lost their primary key. */
+export function missingTables(names: Names, version: number): string {
+  const wanted = tablesMade(names, 0, version).map(
     ([, table = '', body = '']) => `(${pg.escapeLiteral(table)}, ${body.includes('primary key')})`,
   );
   return `select name from (values ${[...wanted, '(null, false)'].join(', ')}) as wanted (name, has_key)

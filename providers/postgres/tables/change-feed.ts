@@ -261,15 +261,15 @@ const toChange = (row: Row, cursor: string, origin: string): Change => ({
 const encode = (positions: readonly Position[], heads: readonly Head[]): string =>
   positions.map(({ xid, seq }, node) => `${heads[node]?.origin}-${xid}-${seq}`).join('.');
 
-const PLACE = /^([0-9a-f]{8})-(\d{1,20})-(\d{1,19})$/;
+const NODE_POSITION = /^([0-9a-f]{8})-(\d{1,20})-(\d{1,19})$/;
 const MAX_CURSOR = 4_096;
 
-type Place = Position & { readonly origin: string };
+type NodePosition = Position & { readonly origin: string };
 
-function decode(cursor: string): Place[] {
+function decode(cursor: string): NodePosition[] {
   if (cursor.length > MAX_CURSOR) throw malformed();
   return cursor.split('.').map((place) => {
-    const [, origin, xid, seq] = PLACE.exec(place) ?? [];
+    const [, origin, xid, seq] = NODE_POSITION.exec(place) ?? [];
     if (origin === undefined) throw malformed();
     const position = { origin, xid: BigInt(xid as string), seq: BigInt(seq as string) };
     if (position.xid >= 2n ** 64n || position.seq > LAST_SEQ) throw malformed();
@@ -280,7 +280,7 @@ function decode(cursor: string): Place[] {
 const malformed = () => invalidRequest('after: malformed; pass next_cursor as it is, or now');
 
 /** Where to go on. A node that was added after the cursor is read from its first position. */
-function positionIn(head: Head, place: Place | undefined): Position {
+function positionIn(head: Head, place: NodePosition | undefined): Position {
   const { origin, horizon, deletedUpTo } = head;
   if (place && origin !== NO_NODE.origin && (place.origin !== origin || place.xid > horizon))
     throw beginAnew('the log of changes was restored or moved since this cursor');

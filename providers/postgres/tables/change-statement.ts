@@ -1,7 +1,7 @@
 import type { AuditAction, Call, ProtocolVerb } from '#provider';
 import { type Query, queriesOf, type Statement, type Weight } from '../client/connections.ts';
 import type { Conditions } from '../sql/conditions.ts';
-import { type Part, part, withParts } from '../sql/parts.ts';
+import { part, type WithPart, withParts } from '../sql/parts.ts';
 import type { Names } from './names.ts';
 
 /** A change of memories. `Column`: what its statement reads of them, beside what an audit entry reads. */
@@ -9,15 +9,15 @@ interface Change<Column extends string> {
   readonly action: ProtocolVerb;
   readonly call: Call;
   /** What comes before the change. */
-  readonly first?: readonly Part[] | undefined;
+  readonly first?: readonly WithPart[] | undefined;
   readonly text: string;
   /** What comes after it. */
-  readonly after?: ((changed: Part<EntryColumn | Column>) => readonly Part[]) | undefined;
+  readonly after?: ((changed: WithPart<EntryColumn | Column>) => readonly WithPart[]) | undefined;
   /** What to return of each changed row. Default: only that it exists. */
   readonly columns?: string;
   readonly row?: readonly Column[];
   /** SQL of the scopes that the memories leave. */
-  readonly left?: ((changed: Part<EntryColumn>) => string) | undefined;
+  readonly left?: ((changed: WithPart<EntryColumn>) => string) | undefined;
   /** Of the audit entry, if they are bound already. */
   readonly parameters?: EntryParameters | undefined;
 }
@@ -56,7 +56,7 @@ type EntryParameters = readonly [now: string, app: string, request: string];
 export type EntryColumn = 'bucket' | 'id' | 'user_id' | 'scope';
 
 interface Entry {
-  readonly changed: Part<EntryColumn>;
+  readonly changed: WithPart<EntryColumn>;
   readonly action: AuditAction;
   /** SQL of `AuditEntry.left_scopes`; undefined: no scope can be left. */
   readonly left?: string | undefined;

@@ -1,7 +1,7 @@
 import { type AuditOptions, type Call, erasedName, type Holdings, MAX_LEFT_SCOPES, type Provider } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions } from '../sql/conditions.ts';
-import { materialized, type Part, part, withParts } from '../sql/parts.ts';
+import { materialized, part, type WithPart, withParts } from '../sql/parts.ts';
 import { toTextArray } from '../sql/values.ts';
 import { insertChangeEntry } from './change-statement.ts';
 import { createKeyErasure } from './idempotency.ts';
@@ -43,7 +43,7 @@ export function createErasure(
           'scope',
         )`delete from ${names.memories} where ${where.inShard()} and id = any(array(select ${doomed.id} from ${doomed})) returning scope`;
         // Each statement writes the entries of what it deletes; the first one writes that of a user without memories too.
-        const entries = (lists: Part<'left_scopes'>) => {
+        const entries = (lists: WithPart<'left_scopes'>) => {
           const changed = part(
             'changed',
             ...ENTRY,
@@ -93,7 +93,7 @@ export function createErasure(
   };
 
   /** Counts memories, and what goes with them by a foreign key: as it was before the statement. */
-  function countRows(where: Conditions, memories: Part<'id' | 'has_vector'>): string {
+  function countRows(where: Conditions, memories: WithPart<'id' | 'has_vector'>): string {
     const alike = (table: string, id: string) =>
       `(select count(*)::float8 from ${table} where ${where.inShard()} and ${id} in (select ${memories.id} from ${memories}))`;
     return `select (select count(*)::float8 from ${memories}) as memories,
@@ -103,7 +103,7 @@ export function createErasure(
 }
 
 /** The `left_scopes` of entries `erase`, from these scopes. */
-const listsOf = (scopes: Part<'scope'>): Part<'left_scopes'> =>
+const listsOf = (scopes: WithPart<'scope'>): WithPart<'left_scopes'> =>
   part('lists', 'left_scopes')`select array_agg(scope) as left_scopes from
   (select scope, (row_number() over (order by scope) - 1) / ${MAX_LEFT_SCOPES} as list
    from (select distinct ${scopes.scope} from ${scopes} where ${scopes.scope} is not null) as scopes) as numbered group by list`;

@@ -13,7 +13,7 @@ import {
 } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions } from '../sql/conditions.ts';
-import { type Part, part } from '../sql/parts.ts';
+import { part, type WithPart } from '../sql/parts.ts';
 import { toIso, toTextArray } from '../sql/values.ts';
 import type { Names } from './names.ts';
 
@@ -44,9 +44,9 @@ const stored = ({ kind, key }: Pick<IdempotencyKey, 'kind' | 'key'>): string => 
 export function claimKey(
   names: Names,
   bind: Conditions['bind'],
-  { free, ...claim }: KeyClaim & { readonly free?: Part | undefined },
+  { free, ...claim }: KeyClaim & { readonly free?: WithPart | undefined },
   memories: readonly Memory[],
-): Part<'memory_id'> {
+): WithPart<'memory_id'> {
   const [after, until] = keyPeriod();
   const [{ id, created_at, embedding_model, status }] = memories as [Memory];
   const { caller, kind, fingerprint, before } = claim;

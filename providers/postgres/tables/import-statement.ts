@@ -1,7 +1,7 @@
 import { analyseLater, type Call, type ImportRequest, type Provider, type VersionOptions } from '#provider';
 import type { Row, Run } from '../client/connections.ts';
 import { conditions } from '../sql/conditions.ts';
-import { materialized, type Part, part, withParts } from '../sql/parts.ts';
+import { materialized, part, type WithPart, withParts } from '../sql/parts.ts';
 import { toKeys } from '../sql/values.ts';
 import { type EntryColumn, insertChangeEntry } from './change-statement.ts';
 import { storedOf } from './export-statement.ts';
@@ -50,7 +50,10 @@ export function createImport(
       (${replaced.map((column) => `excluded.${column}`).join(', ')})
     where old.user_id = excluded.user_id and old.version = (${numbers}::jsonb->>old.id)::int4`;
   /** The statement that stores. `entry`: makes the audit entries. */
-  const storing = (bound: Bound, entry: (changed: Part<EntryColumn>, moved: Part<'id' | 'left_scopes'>) => string) => {
+  const storing = (
+    bound: Bound,
+    entry: (changed: WithPart<EntryColumn>, moved: WithPart<'id' | 'left_scopes'>) => string,
+  ) => {
     const moved = part(
       'moved',
       ...STORED,
@@ -96,7 +99,7 @@ export function createImport(
     { versions, buckets }: Bound,
     max: number,
     before: Before,
-    changed: Part<'bucket' | 'id' | 'version'>,
+    changed: WithPart<'bucket' | 'id' | 'version'>,
   ) => [
     part('kept')`insert into ${names.versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
       select ${before}.*, now() from ${before} join ${changed} using (bucket, id) where ${before}.${before.version} >= ${changed}.${changed.version} - ${max}`,

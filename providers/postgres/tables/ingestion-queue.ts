@@ -3,7 +3,7 @@ import { toSql } from 'pgvector';
 import { type Backlog, backgroundCall, type Call, type IngestionQueue, ORIGIN, type QueuedMemory } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { shardsWith } from '../scaling/shards.ts';
-import { type Part, part } from '../sql/parts.ts';
+import { part, type WithPart } from '../sql/parts.ts';
 import type { Names } from './names.ts';
 
 /** Never aborted, because the outcome must be known. The connections limit the time. */
@@ -71,7 +71,7 @@ export async function backlogOf(names: Names, run: Run, call: Call): Promise<Bac
  */
 
 /** Queues them, whatever their state in the queue: a worker that has claimed them loses its claim. */
-export const enqueue = (names: Names, changed: Part<'bucket' | 'id'>): Part =>
+export const enqueue = (names: Names, changed: WithPart<'bucket' | 'id'>): WithPart =>
   part(
     'queued',
   )`insert into ${names.ingestion} (bucket, memory_id, due_at, queued_at) select ${changed.bucket}, ${changed.id}, now(), now() from ${changed}
@@ -79,7 +79,7 @@ export const enqueue = (names: Names, changed: Part<'bucket' | 'id'>): Part =>
       claim = null, error = null, queued_at = excluded.queued_at`;
 
 /** Removes them from the queue, because they have their vectors. */
-export const clearQueue = (names: Names, changed: Part<'id'>): Part =>
+export const clearQueue = (names: Names, changed: WithPart<'id'>): WithPart =>
   part(
     'unqueued',
   )`delete from ${names.ingestion} where ${names.placement.inShard()} and memory_id in (select ${changed.id} from ${changed})`;

@@ -1,7 +1,7 @@
 import { type Call, type KeyClaim, MAX_BATCH_SIZE, type Memory, type Vector } from '#provider';
 import type { Query, Statement } from '../client/connections.ts';
 import { conditions } from '../sql/conditions.ts';
-import type { Part } from '../sql/parts.ts';
+import type { WithPart } from '../sql/parts.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../sql/values.ts';
 import type { MakeChange } from './change-statement.ts';
 import { claimKey } from './idempotency.ts';
@@ -29,7 +29,7 @@ export function createInserts(names: Names, audited: boolean, change: MakeChange
   const known = new Map<Memory['status'], Statement>();
   const queueing = (memories: readonly Memory[]) =>
     memories.some(({ status }) => status === 'queued')
-      ? (changed: Part<'bucket' | 'id'>) => [enqueue(names, changed)]
+      ? (changed: WithPart<'bucket' | 'id'>) => [enqueue(names, changed)]
       : undefined;
 
   return {
@@ -45,7 +45,7 @@ export function createInserts(names: Names, audited: boolean, change: MakeChange
         (_, i) => where.bind(rows[i]?.at(-1) ?? null),
       );
       const memories = inserts.map(({ memory }) => memory);
-      const claim = key && ((free?: Part) => claimKey(names, where.bind, { ...key, free }, memories));
+      const claim = key && ((free?: WithPart) => claimKey(names, where.bind, { ...key, free }, memories));
       const claimed = room || !claim ? [] : [claim()];
       const { first, required } = room
         ? takeRoom(names, where.bind, room, claim)

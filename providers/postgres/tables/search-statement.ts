@@ -1,7 +1,7 @@
 import type { RankingOptions, SearchQuery } from '#provider';
 import { queryTerms, weights } from '#provider';
 import { conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
-import { materialized, type Part, part, withParts } from '../sql/parts.ts';
+import { materialized, part, type WithPart, withParts } from '../sql/parts.ts';
 import { toBigintArray, toHalfvec, toKeys } from '../sql/values.ts';
 import {
   UNINDEXED_USER,
@@ -121,8 +121,8 @@ function textOf(parts: StatementParts, search: Search): string {
 type StatementParts = ReturnType<typeof toParts>;
 
 interface Plan {
-  readonly first: readonly Part[];
-  readonly counted: Part<'rows'>;
+  readonly first: readonly WithPart[];
+  readonly counted: WithPart<'rows'>;
   /** Selects id, created_at and score. */
   readonly hits: string;
   /** Whether a search through the indexes compared all memories after all. */
@@ -269,7 +269,7 @@ function throughIndexes(parts: StatementParts, known: Rarity): Plan {
 /** The columns that ranking needs. */
 const SEEN = ['id', 'created_at', 'keywords'] as const;
 const SEEN_TEXT = SEEN.join(', ');
-type Seen = Part<(typeof SEEN)[number] | 'cosine'>;
+type Seen = WithPart<(typeof SEEN)[number] | 'cosine'>;
 const seenOf = (name: string, sql: string): Seen => materialized(name, ...SEEN, 'cosine')`${sql}`;
 
 type Walk = ReturnType<typeof walk>;
@@ -307,7 +307,7 @@ const sharing = ({ names, scanned, cosine }: StatementParts, keys: string, neare
 /** The score of each of these memories. `covering`: exactly if keywords count. */
 const scored = (
   { score }: StatementParts,
-  memories: Part<'id' | 'created_at' | 'cosine'>,
+  memories: WithPart<'id' | 'created_at' | 'cosine'>,
   covering?: Covering,
 ): string =>
   `select ${memories.id}, ${memories.created_at}, ${score} from ${memories}${covering ? coverageOf(covering) : ''}`;
@@ -323,7 +323,7 @@ const nowhere = ({ names, scanned }: StatementParts): string =>
 function commonOf(
   { limit, keyArray, vectorWeight, keywordWeight }: StatementParts,
   { first, rarity, rare, walked }: Ranked,
-): Part<'keys'> {
+): WithPart<'keys'> {
   const bar = `(select ${first.score} from ${first} order by ${first.score} desc offset ${limit}::int - 1 limit 1)`;
   const cosine = walked ? `(select ${walked.cosine} from ${walked})` : '0';
   return materialized('common', 'keys')`select array_agg(key) as keys
@@ -333,7 +333,7 @@ function commonOf(
 }
 
 interface Ranked extends Pick<Covering, 'rarity'> {
-  readonly first: Part<'score'>;
+  readonly first: WithPart<'score'>;
   /** SQL of the keys that it was ranked by. */
   readonly rare: string;
   readonly walked: Walk['walked'] | undefined;

@@ -1,6 +1,6 @@
 import { MAX_TERMS } from '#provider';
 import type { Conditions } from '../sql/conditions.ts';
-import { materialized, type Part, part } from '../sql/parts.ts';
+import { materialized, part, type WithPart } from '../sql/parts.ts';
 
 /** How many memories of a user a caller may see, and how many of those contain each key, in the order of `keysOf`. */
 export interface Rarity {
@@ -15,7 +15,7 @@ interface Known {
 }
 
 /** Counts made beforehand. */
-export const countedOf = ({ where, keyArray }: Known, { rows, holding }: Rarity): Part<'rows'> =>
+export const countedOf = ({ where, keyArray }: Known, { rows, holding }: Rarity): WithPart<'rows'> =>
   part(
     'counted',
     'rows',
@@ -25,14 +25,14 @@ export const countedOf = ({ where, keyArray }: Known, { rows, holding }: Rarity)
 export const HELD = 'unnest(holding) with ordinality as term (held, n)';
 
 /** The rarity of each term, in the order of the query, and of all together. */
-export const rarityOf = (counted: Part<'rows'>, held: string): Part<'idfs' | 'whole'> =>
+export const rarityOf = (counted: WithPart<'rows'>, held: string): WithPart<'idfs' | 'whole'> =>
   materialized('rarity', 'idfs', 'whole')`select array_agg(idf) as idfs, sum(idf) as whole
     from (select ln(1 + (${counted.rows} - held + 0.5::float8) / (held + 0.5::float8)) as idf from ${counted}, ${held} order by n) as term`;
 
 /** Which memories hold which terms, and how rare those are. */
 export interface Covering {
-  readonly terms: Part<'holder' | 'n'>;
-  readonly rarity: Part<'idfs' | 'whole'>;
+  readonly terms: WithPart<'holder' | 'n'>;
+  readonly rarity: WithPart<'idfs' | 'whole'>;
 }
 
 /** Joins `coverage` to memories. */
@@ -68,7 +68,7 @@ const KEY_BYTES = 8;
  * term once, for any number of keys; comparing each with each would multiply the two. If the memories together have
  * more than `MAX_READ` terms, it reads only as many first terms of each long one as fit.
  */
-export function termsOf(from: Part<'id' | 'keywords'>, keyArray: string): Covering['terms'] {
+export function termsOf(from: WithPart<'id' | 'keywords'>, keyArray: string): Covering['terms'] {
   const readOfEach = `
     select case when sum(pg_column_size(keywords)) <= ${KEY_BYTES * MAX_READ} then ${MAX_TERMS}
       else least(${MAX_TERMS}, greatest(${MIN_READ}, ${MAX_READ} / nullif(count(*), 0))) end

@@ -9,7 +9,7 @@ import {
 import type { Query } from '../client/connections.ts';
 import type { Located } from '../scaling/placement.ts';
 import type { Conditions } from '../sql/conditions.ts';
-import { materialized, type Part } from '../sql/parts.ts';
+import { materialized, type WithPart } from '../sql/parts.ts';
 import { toBigintArray, toHalfvec, toTextArray } from '../sql/values.ts';
 import type { MakeChange } from './change-statement.ts';
 import { whereVersion } from './conditions.ts';
@@ -59,8 +59,8 @@ export function createUpdate(names: Names, { audited, versions, change }: Option
     const before = <Column extends string>(kept: readonly Column[]) =>
       materialized('before', ...kept)`select ${kept.join(', ')} from ${names.memories} where ${where} for update`;
     const whole = versions && { ...versions, before: before(['bucket', 'version', ...RECORD]) };
-    const grown: Part<'scope' | 'content'> | undefined = whole?.before ?? (room && before(['scope', 'content']));
-    const old: Part<'scope'> = grown ?? before(['scope']);
+    const grown: WithPart<'scope' | 'content'> | undefined = whole?.before ?? (room && before(['scope', 'content']));
+    const old: WithPart<'scope'> = grown ?? before(['scope']);
     const used = room && grown && growContent(names, bind, grown, room);
     return change<RecordColumn>(where, {
       ...update,

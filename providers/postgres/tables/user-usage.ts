@@ -1,7 +1,7 @@
 import { type Call, type UserLimits, type UserUsage, utcDay } from '#provider';
 import type { Run } from '../client/connections.ts';
 import { type Conditions, conditions } from '../sql/conditions.ts';
-import { materialized, type Part, part } from '../sql/parts.ts';
+import { materialized, part, type WithPart } from '../sql/parts.ts';
 import type { Names } from './names.ts';
 
 /*
@@ -37,8 +37,8 @@ export function takeRoom(
   names: Names,
   bind: Conditions['bind'],
   room: Room,
-  claim: ((free: Part) => Part) | undefined,
-): { readonly first: readonly Part[]; readonly required: readonly Part[] } {
+  claim: ((free: WithPart) => WithPart) | undefined,
+): { readonly first: readonly WithPart[]; readonly required: readonly WithPart[] } {
   const user = whereUser(names, bind, room.user_id);
   const fits = (['memories', 'bytes', 'adds_per_day'] as const).map(
     (kind) => `${kind} + ${bind(room.added[kind])}::int8 <= ${bind(most(room.limits[kind]))}::float8`,
@@ -61,9 +61,9 @@ export function takeRoom(
 export function growContent(
   names: Names,
   bind: Conditions['bind'],
-  before: Part<'content'>,
+  before: WithPart<'content'>,
   { user_id, added, limits, since }: Room,
-): Part {
+): WithPart {
   const growth = `(${bind(added.bytes)}::int8 - (select octet_length(${before.content}) from ${before}))`;
   const text = `update ${names.userUsage} set bytes = bytes + greatest(0, ${growth}) where ${whereUser(names, bind, user_id)}
     and (${growth} <= 0 or counted_at >= ${bind(since)}::timestamptz and bytes + ${growth} <= ${bind(most(limits.bytes))}::float8) returning 1`;
@@ -73,7 +73,7 @@ export function growContent(
 /**
  * The users of these memories are counted again before the next change with limits. A count that is under way, and may not see them, is void.
  */
-export function countAgain(names: Names, changed: Part<'bucket' | 'user_id'>): Part {
+export function countAgain(names: Names, changed: WithPart<'bucket' | 'user_id'>): WithPart {
   const { bucket, user_id } = changed;
   const users = `select distinct ${bucket}, ${user_id}, 'epoch'::date, null::timestamptz from ${changed} order by ${user_id}`;
   return part('uncounted')`${mark(names, users, '1')}`;

@@ -10,7 +10,7 @@ import {
 import type { Query, Row, Run, rememberStatements } from '../client/connections.ts';
 import type { Located } from '../scaling/placement.ts';
 import { type Conditions, conditionOf, conditions, firstWithin, whereWithin } from '../sql/conditions.ts';
-import { type Part, part, withParts } from '../sql/parts.ts';
+import { part, type WithPart, withParts } from '../sql/parts.ts';
 import { insertChangeEntry } from './change-statement.ts';
 import { whereOne } from './conditions.ts';
 import { BYTES, COLUMN_NAMES, columnsOf, type RecordColumn, toMemory } from './memory-rows.ts';
@@ -21,9 +21,9 @@ import type { Names } from './names.ts';
  */
 
 /** A memory as it was before a change, in the order of the columns of a version. */
-export type Before = Part<'bucket' | 'version' | RecordColumn>;
+export type Before = WithPart<'bucket' | 'version' | RecordColumn>;
 
-export const keepVersion = ({ versions }: Names, before: Before, changed: Part<'id' | 'updated_at'>): Part =>
+export const keepVersion = ({ versions }: Names, before: Before, changed: WithPart<'id' | 'updated_at'>): WithPart =>
   part('kept')`insert into ${versions} (bucket, version, ${COLUMN_NAMES}, replaced_at)
     select ${before}.*, ${changed}.${changed.updated_at} from ${before} join ${changed} using (${changed.id})`;
 
@@ -31,8 +31,8 @@ export const keepVersion = ({ versions }: Names, before: Before, changed: Part<'
 export const dropVersions = (
   names: Names,
   { max, before }: VersionOptions & { readonly before: Before },
-  changed: Part<'id'>,
-): Part =>
+  changed: WithPart<'id'>,
+): WithPart =>
   part(
     'dropped',
   )`delete from ${names.versions} where ${names.placement.inShard()} and id in (select ${changed.id} from ${changed})

@@ -132,7 +132,7 @@ export function openRetention(rules: readonly RetentionRule[], store: Store, log
 }
 
 const CANNOT =
-  'retention (OMP_RETENTION) has no effect: it needs a store that exports and deletes; a mapped table needs OMP_MAPPING_WRITABLE, a mapped index OMP_PINECONE_WRITABLE and ids that can be listed; else remove the rules';
+  'retention (OMP_RETENTION) has no effect: it needs a store that exports and deletes; a mapped table needs OMP_MAPPING_WRITABLE, a mapped index OMP_PINECONE_WRITABLE and ids that can be listed, a mapped collection its setting …_WRITABLE; else remove the rules';
 
 export function createRetention(rules: readonly RetentionRule[]): Retention {
   const judge = judgeBy(rules);

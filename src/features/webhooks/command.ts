@@ -6,10 +6,10 @@ import { Mistake, printable, runCommand, type Terminal, terminalLog } from '../.
 import { providerOptions } from '../../config/config-options.ts';
 import { providerModule } from '../../registry.ts';
 import { parse } from '../../verbs/fields.ts';
-import { createCourier } from './delivery.ts';
+import { createDeliveryTools } from './delivery.ts';
 import type { Webhook, Webhooks } from './interface.ts';
 import { createWebhook } from './verbs.ts';
-import { courierOptions, createWebhooks } from './webhooks.ts';
+import { createWebhooks, deliveryOptions } from './webhooks.ts';
 
 /** What `omp-gateway webhooks --help` prints: at most 80 columns wide, ends with a newline. */
 const WEBHOOKS_USAGE = `Usage: omp-gateway webhooks create URL [options]
@@ -95,13 +95,13 @@ const NO_SECRET =
 
 async function withWebhooks(asked: Asked, terminal: Terminal): Promise<void> {
   const config = configOf(asked.flags, terminal);
-  const options = courierOptions(config);
+  const options = deliveryOptions(config);
   if (!options) throw new Error(NO_SECRET);
   const { provider, data_dir } = config;
   const { openWebhooks } = await providerModule(provider);
   const store = await openWebhooks?.(providerOptions(config), { data_dir, log: terminalLog(terminal) });
   if (!store) throw new Error(elsewhere(provider));
-  const webhooks = createWebhooks({ ...store, ...createCourier(options) });
+  const webhooks = createWebhooks({ ...store, ...createDeliveryTools(options) });
   await run(asked, webhooks, terminal).finally(store.close);
 }
 

@@ -4,18 +4,18 @@ import { type Answer, createPost, type Post, type PostOptions } from './post.ts'
 import { createVault, type Vault } from './secrets.ts';
 import { type Message, signedHeaders } from './signature.ts';
 
-/** What delivers messages. */
-export interface Courier {
+/** What an attempt needs: the requests, and the secrets that sign. */
+export interface DeliveryTools {
   readonly post: Post;
   readonly vault: Vault;
 }
 
-export interface CourierOptions extends PostOptions {
+export interface DeliveryOptions extends PostOptions {
   /** OMP_WEBHOOK_SECRET. */
   readonly secret: string;
 }
 
-export const createCourier = ({ secret, ...options }: CourierOptions): Courier => ({
+export const createDeliveryTools = ({ secret, ...options }: DeliveryOptions): DeliveryTools => ({
   post: createPost(options),
   vault: createVault(secret),
 });
@@ -34,11 +34,11 @@ export function eventOf(webhook: Pick<StoredWebhook, 'id'>, { key, action, at, .
   return { id: `msg_${hash}`, type, body: JSON.stringify({ type, timestamp: at, data }) };
 }
 
-/** One attempt; `pending-changes.ts` says when there is another, `channel.ts` when it stops. Rejects only if the signal aborts. */
+/** One attempt; `retry-schedule.ts` says when there is another, `webhook-deliveries.ts` when it stops. Rejects only if the signal aborts. */
 export async function deliver(
   webhook: StoredWebhook,
   { id, type, body }: Event,
-  { post, vault }: Courier,
+  { post, vault }: DeliveryTools,
   signal: AbortSignal,
 ): Promise<Delivery & Pick<Answer, 'retryAfter'>> {
   const now = Date.now();

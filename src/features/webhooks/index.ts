@@ -3,7 +3,7 @@ import type { ServiceKey } from '../../core/services.ts';
 import { feature } from '../feature.ts';
 import { WEBHOOKS } from './interface.ts';
 import { createWebhook, deleteWebhook, listWebhooks, resumeWebhook, rotateWebhook, testWebhook } from './verbs.ts';
-import { courierOptions, type GatewayWebhooks, openWebhooks, type WebhookSettings } from './webhooks.ts';
+import { deliveryOptions, type GatewayWebhooks, openWebhooks, type WebhookSettings } from './webhooks.ts';
 
 const NO_WEBHOOKS =
   'OMP_WEBHOOK_SECRET has no effect: this store keeps no webhooks; they need the tables of this gateway in Postgres, or the memory provider';
@@ -21,7 +21,7 @@ export const webhooks = feature({
     key: WEBHOOKS as ServiceKey<GatewayWebhooks>,
     hides: 'webhooks',
     open(settings: WebhookSettings, { store, log }) {
-      const options = courierOptions(settings);
+      const options = deliveryOptions(settings);
       const opened = options && openWebhooks(options, store, log);
       if (options && !opened) log.warn({}, NO_WEBHOOKS);
       return opened;

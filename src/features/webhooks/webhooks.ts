@@ -8,12 +8,12 @@ import {
   type StoredWebhook,
   type WebhookPatch,
 } from '#contract';
-import { type Courier, type CourierOptions, createCourier, deliver } from './delivery.ts';
+import { createDeliveryTools, type DeliveryOptions, type DeliveryTools, deliver } from './delivery.ts';
+import { type GatewayDeliveries, type GatewayDeliveryOptions, startDeliveries } from './gateway-deliveries.ts';
 import type { DeliveryStats, Webhook, Webhooks } from './interface.ts';
 import { newSecret } from './secrets.ts';
-import { type Sender, type SenderOptions, startSender } from './sender.ts';
 
-export interface WebhookOptions extends Courier, Pick<OpenWebhooks, 'webhooks' | 'changes'> {
+export interface WebhookOptions extends DeliveryTools, Pick<OpenWebhooks, 'webhooks' | 'changes'> {
   /** Called when a webhook was created or changed. */
   changed?(): void;
 }
@@ -93,31 +93,31 @@ export interface WebhookSettings {
   readonly webhooks: { readonly secret?: string | undefined; readonly private: 'on' | 'off' };
 }
 
-/** The settings as a courier takes them; undefined: there are no webhooks. */
-export const courierOptions = ({ webhooks: { secret, private: allowed } }: WebhookSettings) =>
+/** The settings of deliveries; undefined: there are no webhooks. */
+export const deliveryOptions = ({ webhooks: { secret, private: allowed } }: WebhookSettings) =>
   secret === undefined ? undefined : { secret, allow_private: allowed === 'on' };
 
 /** The webhooks of a gateway: what manages them, and what delivers. */
 export interface GatewayWebhooks extends Webhooks {
-  start(feed: SenderOptions['feed']): Sender;
+  start(feed: GatewayDeliveryOptions['feed']): GatewayDeliveries;
   stats(): DeliveryStats;
 }
 
 /** Undefined: the store keeps no webhooks, or has no feed of changes. */
 export function openWebhooks(
-  { pause, ...options }: CourierOptions & Pick<SenderOptions, 'pause'>,
+  { pause, ...options }: DeliveryOptions & Pick<GatewayDeliveryOptions, 'pause'>,
   { webhooks, changes }: Pick<Provider, 'webhooks' | 'changes'>,
   log: Log,
 ): GatewayWebhooks | undefined {
   if (!webhooks || !changes) return undefined;
-  const courier = createCourier(options);
-  let sender: Sender | undefined;
+  const tools = createDeliveryTools(options);
+  let deliveries: GatewayDeliveries | undefined;
   return {
-    ...createWebhooks({ webhooks, changes, ...courier, changed: () => sender?.kick() }),
-    stats: () => sender?.stats() ?? { deliveries: {}, lag: 0 },
+    ...createWebhooks({ webhooks, changes, ...tools, changed: () => deliveries?.kick() }),
+    stats: () => deliveries?.stats() ?? { deliveries: {}, lag: 0 },
     start(feed) {
-      sender = startSender({ store: webhooks, changes, feed, log, pause, ...courier });
-      return sender;
+      deliveries = startDeliveries({ store: webhooks, changes, feed, log, pause, ...tools });
+      return deliveries;
     },
   };
 }

@@ -46,7 +46,7 @@ describe('[Decision 52] a webhook', () => {
     expect((await gateway.find(webhook.id)).deliveries[0]).toMatchObject({
       ...{ type: 'memory.erase', outcome: 'delivered', status: 204 },
     });
-    expect(gateway.sender.stats()).toEqual({ deliveries: { delivered: 4 }, lag: 0 });
+    expect(gateway.deliveries.stats()).toEqual({ deliveries: { delivered: 4 }, lag: 0 });
   });
 
   it('gets what its filter says: users, scopes, actions', async () => {
@@ -95,11 +95,11 @@ describe('[Decision 52] a webhook', () => {
     await eventually(() => expect(of('ana').length).toBeGreaterThan(3));
     expect(distinct(of('ana'))).toHaveLength(1);
     await eventually(async () => expect((await gateway.find(webhook.id)).failing_since).not.toBeNull());
-    expect(gateway.sender.stats().lag).toBeGreaterThan(0);
+    expect(gateway.deliveries.stats().lag).toBeGreaterThan(0);
     refuse = false;
     await eventually(() => expect(distinct(of('ana'))).toHaveLength(2));
     await eventually(async () => expect((await gateway.find(webhook.id)).failing_since).toBeNull());
-    expect(gateway.sender.stats().lag).toBe(0);
+    expect(gateway.deliveries.stats().lag).toBe(0);
     const messages = gateway.log.lines.map(({ message }) => message);
     expect(messages).toContain('a delivery of a webhook failed; it will be retried');
     expect(messages).toContain('the deliveries of a webhook work again');
@@ -131,10 +131,10 @@ describe('[Decision 52] a webhook', () => {
     // Four at a time, and one once it has failed; then it rests.
     expect(hanging.received).toHaveLength(4);
     expect(redirecting.received.length).toBeLessThanOrEqual(6);
-    const { rejected, unreachable } = gateway.sender.stats().deliveries;
+    const { rejected, unreachable } = gateway.deliveries.stats().deliveries;
     expect([rejected, unreachable]).not.toContain(undefined);
     timers.pass();
-    await eventually(() => expect(gateway.sender.stats().deliveries.timeout).toBe(4));
+    await eventually(() => expect(gateway.deliveries.stats().deliveries.timeout).toBe(4));
     expect(hanging.received).toHaveLength(4);
   });
 
@@ -182,7 +182,7 @@ describe('[Decision 52] a webhook', () => {
     const failing_since = new Date(Date.now() - 86_400_000).toISOString();
     await store.webhooks?.change({ id: webhook.id, patch: { failing_since } }, call);
     for (let n = 0; n < 300; n++) await client.add({ user_id: `user ${n}`, content: 'x' });
-    gateway.sender.kick();
+    gateway.deliveries.kick();
     await eventually(async () => expect((await gateway.find(webhook.id)).state).toBe('given_up'));
     const { undelivered } = await gateway.find(webhook.id);
     expect(undelivered).toBe(301);
@@ -203,7 +203,7 @@ describe('[Decision 52] a webhook', () => {
     const { webhook } = await gateway.create({ url: receiver.url });
     const { next } = (await other.changes?.({ after: 'now', limit: 1, users: null, within: null }, call)) ?? {};
     await store.webhooks?.change({ id: webhook.id, patch: { cursor: next as string } }, call);
-    gateway.sender.kick();
+    gateway.deliveries.kick();
     await eventually(async () => expect((await gateway.find(webhook.id)).state).toBe('lost'));
     await gateway.manage.resume({ id: webhook.id, from: 'now' }, call);
     await gateway.as().add({ user_id: 'ana', content: 'x' });
@@ -218,7 +218,7 @@ describe('[Decision 52] a webhook', () => {
     await gateway.create({ url: other.url });
     expect(await gateway.manage.delete(webhook.id, call)).toBe(true);
     expect(await gateway.manage.delete(webhook.id, call)).toBe(false);
-    gateway.sender.kick();
+    gateway.deliveries.kick();
     await gateway.as().add({ user_id: 'ana', content: 'x' });
     await arrived(other, 1);
     expect(receiver.received).toEqual([]);

@@ -36,17 +36,17 @@ export function openGateway(store: WritableStore, options: GatewayOptions = {}) 
   const { gate, auditQueue } = gateOn(store, log, { webhooks });
   const { authenticator, admit } = knownCallers();
   const app = createApp({ gate, authenticator, log, ...APP_LIMITS });
-  const sender = webhooks.start(gate.feed);
+  const deliveries = webhooks.start(gate.feed);
   let closed = false;
   const close = async () => {
     if (closed) return;
     closed = true;
-    await sender.close();
+    await deliveries.close();
     await auditQueue.close();
   };
   onTestFinished(close);
   return {
-    ...{ app, sender, log, manage: webhooks, close, flush: auditQueue.close },
+    ...{ app, deliveries, log, manage: webhooks, close, flush: auditQueue.close },
     /** A caller with these grants; by default everything. */
     as: (...grants: string[]) => clientTo(app, admit(grants.length > 0 ? { grants } : {})),
     create: (input: Partial<NewWebhook> & Pick<NewWebhook, 'url'>) =>

@@ -10,34 +10,53 @@ const { n8n = false, owner = 'user_id', index } = JSON.parse(OPTIONS);
 const embeddings = new OpenAIEmbeddings({ model: 'eight', configuration: { baseURL } });
 
 const loaded = { source: 'blob', blobType: 'application/json', loc: { lines: { from: 1, to: 1 } } };
-const documents = memories.map(
-  ({ text, user_id, metadata }) =>
-    new Document({
-      pageContent: text,
-      metadata: { ...(n8n && loaded), ...(user_id && { [owner]: user_id }), ...metadata },
-    }),
-);
-const ids = Object.fromEntries(memories.map(({ key }) => [key, randomUUID()]));
-
 const stores = {
   async qdrant() {
     const { QdrantVectorStore } = await import('@langchain/qdrant');
-    const config = { url, collectionName: 'notes' };
-    const store = n8n
-      ? await QdrantVectorStore.fromDocuments(documents, embeddings, config)
-      : await QdrantVectorStore.fromExistingCollection(embeddings, config);
-    if (!n8n) await store.addDocuments(documents, { ids: Object.values(ids) });
+    const store = await QdrantVectorStore.fromExistingCollection(embeddings, { url, collectionName: 'notes' });
     if (index) await store.client.createPayloadIndex('notes', { field_name: index, field_schema: 'keyword' });
     return { store, of: (value) => ({ must: [{ key: `metadata.${owner}`, match: { value } }] }) };
   },
+  async chroma() {
+    const { Chroma } = await import('@langchain/community/vectorstores/chroma');
+    return { store: new Chroma(embeddings, { url, collectionName: 'notes' }), of: (user_id) => ({ user_id }) };
+  },
+  async milvus() {
+    const { Milvus } = await import('@langchain/community/vectorstores/milvus');
+    return { store: new Milvus(embeddings, { url, collectionName: 'notes' }), of: (value) => `user_id == "${value}"` };
+  },
+  async lancedb() {
+    const { LanceDB } = await import('@langchain/community/vectorstores/lancedb');
+    return { store: new LanceDB(embeddings, { uri: url, tableName: 'notes' }), of: () => undefined };
+  },
 };
 const { store, of } = await stores[database]();
-
+const [ids, refused] = [{}, []];
+for (const { key, text, user_id, attempts } of memories) {
+  for (const metadata of attempts) {
+    const all = { ...(n8n && loaded), ...metadata, ...(user_id && { [owner]: user_id }) };
+    if (owner !== 'user_id') delete all.user_id;
+    const id = randomUUID();
+    try {
+      await store.addDocuments([new Document({ pageContent: text, metadata: all })], n8n ? undefined : { ids: [id] });
+      ids[key] = id;
+      break;
+    } catch (error) {
+      refused.push(`${key}: ${error.message.slice(0, 200)}`);
+    }
+  }
+}
 const keyOf = (document) => memories.find(({ text }) => text === document.pageContent).key;
 for (const search of searches) {
-  const hits = await store.similaritySearchWithScore(search.text, 9, of(search.user_id));
+  const hits = (await store.similaritySearchWithScore(search.text, 9, of(search.user_id)))
+    // A store that ignores filters.
+    .filter(([{ metadata }]) => metadata[owner] === search.user_id);
   search.found = hits.map(([document]) => keyOf(document));
   search.scores = hits.map(([, score]) => score);
 }
-if (n8n) for (const document of await store.similaritySearch('', 9)) ids[keyOf(document)] = document.id;
-console.log(JSON.stringify({ ids, searches }));
+// Those that the store made itself. In LanceDB there are none.
+for (const document of database === 'lancedb' ? [] : await store.similaritySearch('', 9)) {
+  ids[keyOf(document)] = document.id ?? document.metadata.langchain_primaryid;
+}
+console.log(JSON.stringify({ ids, searches, refused }));
+process.exit();

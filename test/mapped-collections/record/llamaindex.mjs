@@ -23,15 +23,17 @@ const vectorStore = await stores[database]();
 const storageContext = await storageContextFromDefaults({ vectorStore });
 const index = await VectorStoreIndex.init({ nodes: [], storageContext });
 const [ids, refused] = [{}, []];
-for (const { key, text, user_id, metadata } of memories) {
-  const all = { ...(user_id && { user_id }), ...metadata };
-  // Without what surrounds the text, so that its vector is that of the text alone.
-  const node = new TextNode({ text, metadata: all, excludedEmbedMetadataKeys: Object.keys(all) });
-  try {
-    await index.insertNodes([node]);
-    ids[key] = node.id_;
-  } catch (error) {
-    refused.push(`${key}: ${error.message}`);
+for (const { key, text, attempts } of memories) {
+  for (const metadata of attempts) {
+    // Without what surrounds the text, so that its vector is that of the text alone.
+    const node = new TextNode({ text, metadata, excludedEmbedMetadataKeys: Object.keys(metadata) });
+    try {
+      await index.insertNodes([node]);
+      ids[key] = node.id_;
+      break;
+    } catch (error) {
+      refused.push(`${key}: ${error.message.slice(0, 200)}`);
+    }
   }
 }
 const keyOf = (id) => Object.keys(ids).find((key) => ids[key] === id);
@@ -41,5 +43,5 @@ for (const search of searches) {
   search.found = hits.map(({ node }) => keyOf(node.id_));
   search.scores = hits.map(({ score }) => score);
 }
-console.log(JSON.stringify({ ids, searches, ...(refused.length > 0 && { refused }) }));
+console.log(JSON.stringify({ ids, searches, refused }));
 process.exit();

@@ -42,27 +42,22 @@ def lancedb():
 store = {'qdrant': qdrant, 'chroma': chroma, 'milvus': milvus, 'lancedb': lancedb}[database]()
 Settings.llm = MockLLM()
 Settings.embed_model = OpenAIEmbedding(model_name='eight')
-# Without what surrounds the text, so that its vector is that of the text alone.
-nodes = {
-    each['key']: TextNode(
-        text=each['text'],
-        metadata={**({'user_id': each['user_id']} if 'user_id' in each else {}), **each['metadata']},
-        excluded_embed_metadata_keys=['user_id', *each['metadata']],
-    )
-    for each in given['memories']
-}
 index = VectorStoreIndex(nodes=[], storage_context=StorageContext.from_defaults(vector_store=store))
 ids, refused = {}, []
-for key, node in nodes.items():
-    try:
-        index.insert_nodes([node])
-        ids[key] = node.node_id
-    except Exception as error:
-        refused.append(f'{key}: {str(error)[:200]}')
+for each in given['memories']:
+    for metadata in each['attempts']:
+        # Without what surrounds the text, so that its vector is that of the text alone.
+        node = TextNode(text=each['text'], metadata=metadata, excluded_embed_metadata_keys=list(metadata))
+        try:
+            index.insert_nodes([node])
+            ids[each['key']] = node.node_id
+            break
+        except Exception as error:
+            refused.append(f'{each["key"]}: {str(error)[:200]}')
 keys = {id: key for key, id in ids.items()}
 for search in given['searches']:
     filters = MetadataFilters(filters=[ExactMatchFilter(key='user_id', value=search['user_id'])])
     hits = index.as_retriever(similarity_top_k=9, filters=filters).retrieve(search['text'])
     search['found'] = [keys[hit.node.node_id] for hit in hits]
     search['scores'] = [hit.score for hit in hits]
-print(json.dumps({'ids': ids, 'searches': given['searches'], **({'refused': refused} if refused else {})}))
+print(json.dumps({'ids': ids, 'searches': given['searches'], 'refused': refused}))

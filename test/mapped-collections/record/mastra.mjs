@@ -18,24 +18,23 @@ const stores = {
     const { hostname: host, port } = new URL(url);
     return new ChromaVector({ id: 'vectors', host, port: Number(port) });
   },
-  async lancedb() {
-    const { LanceVectorStore } = await import('@mastra/lance');
-    return LanceVectorStore.create(url);
-  },
 };
 const store = await stores[database]();
 const indexName = 'notes';
 await store.createIndex({ indexName, dimension: 8 });
-const ids = Object.fromEntries(memories.map(({ key }) => [key, randomUUID()]));
-const [vectors, refused] = [await embed(memories.map(({ text }) => text)), []];
-for (const [index, { key, text, user_id, metadata }] of memories.entries()) {
-  // As its documentation does: the text is a key of the metadata.
-  const all = { text, ...(user_id && { user_id }), ...metadata };
-  try {
-    await store.upsert({ indexName, vectors: [vectors[index]], metadata: [all], ids: [ids[key]] });
-  } catch (error) {
-    delete ids[key];
-    refused.push(`${key}: ${error.message}`);
+const [ids, refused] = [{}, []];
+for (const { key, text, attempts } of memories) {
+  for (const metadata of attempts) {
+    const id = randomUUID();
+    try {
+      // As its documentation does: the text is a key of the metadata.
+      const added = { vectors: await embed([text]), metadata: [{ text, ...metadata }], ids: [id] };
+      await store.upsert({ indexName, ...added });
+      ids[key] = id;
+      break;
+    } catch (error) {
+      refused.push(`${key}: ${error.message.slice(0, 200)}`);
+    }
   }
 }
 const keyOf = (id) => Object.keys(ids).find((key) => ids[key] === id);
@@ -45,5 +44,5 @@ for (const search of searches) {
   search.found = hits.map(({ id }) => keyOf(id));
   search.scores = hits.map(({ score }) => score);
 }
-console.log(JSON.stringify({ ids, searches, ...(refused.length > 0 && { refused }) }));
+console.log(JSON.stringify({ ids, searches, refused }));
 process.exit();

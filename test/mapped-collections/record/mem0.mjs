@@ -32,5 +32,5 @@ for (const search of searches) {
   search.found = results.map(({ id }) => keyOf(id));
   search.scores = results.map(({ score }) => score);
 }
-console.log(JSON.stringify({ collection: 'memories', ids, searches, ...(refused.length > 0 && { refused }) }));
+console.log(JSON.stringify({ collection: 'memories', ids, searches, refused }));
 process.exit();

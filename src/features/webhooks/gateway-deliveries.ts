@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { backgroundCall, type ChangePart, type DeliveryOutcome, type Provider } from '#contract';
 import type { ChangeFeed, Follower } from '../../core/change-feed.ts';
-import { type Channel, type ChannelContext, openChannel } from './channel.ts';
 import type { DeliveryStats } from './interface.ts';
+import { type DeliveryContext, openWebhookDeliveries, type WebhookDeliveries } from './webhook-deliveries.ts';
 
-export interface SenderOptions extends Omit<ChannelContext, 'signal' | 'read' | 'count'> {
+export interface GatewayDeliveryOptions extends Omit<DeliveryContext, 'signal' | 'read' | 'count'> {
   readonly changes: NonNullable<Provider['changes']>;
   /** Tells when there may be new changes. */
   readonly feed: Pick<ChangeFeed, 'follow'>;
 }
 
-export interface Sender {
+export interface GatewayDeliveries {
   /** Looks for new and changed webhooks at once. */
   kick(): void;
   stats(): DeliveryStats;
@@ -34,17 +34,17 @@ const LAST_MS = 3_000;
  * receiver has answered with success: a gateway that dies before that repeats it. Of one user, a change is sent after those before it were
  * delivered, so whatever is repeated, the first copies arrive in order.
  */
-export function startSender({ changes, feed, ...options }: SenderOptions): Sender {
+export function startDeliveries({ changes, feed, ...options }: GatewayDeliveryOptions): GatewayDeliveries {
   const { store, log } = options;
   const holder = randomUUID();
   const stop = new AbortController();
   // Node warns of a leak from the eleventh delivery on.
   setMaxListeners(0, stop.signal);
-  /** By lease: after a change of its webhook, a channel makes place for another one. */
-  const channels = new Map<string, Channel>();
+  /** By lease: a webhook that was changed has another one. */
+  const byLease = new Map<string, WebhookDeliveries>();
   const deliveries: Partial<Record<DeliveryOutcome, number>> = {};
   let parts = new Map<string, Promise<ChangePart>>();
-  const context: ChannelContext = {
+  const context: DeliveryContext = {
     ...options,
     signal: stop.signal,
     /** Webhooks that have delivered everything stand at the same cursor: the feed is read once for all of them. */
@@ -68,9 +68,9 @@ export function startSender({ changes, feed, ...options }: SenderOptions): Sende
   const wakeAll = () => {
     // A part that is being read may lack the change.
     parts = new Map();
-    for (const { wake } of channels.values()) wake();
+    for (const { wake } of byLease.values()) wake();
   };
-  /** Wakes the channels, until there are none or the follower ends. */
+  /** Wakes the deliveries of all webhooks, until there are none or the follower ends. */
   const follow = async () => {
     const current = await feed.follow({ users: null, within: null }, FOLLOW_MS);
     follower = current;
@@ -92,11 +92,11 @@ export function startSender({ changes, feed, ...options }: SenderOptions): Sende
       const held = new Set(leases.map(({ lease }) => lease));
       if (held.size === 0) unfollow();
       else if (!follower && !closed) await follow();
-      for (const [lease, channel] of channels) {
-        if (!held.has(lease) && channels.delete(lease)) void channel.end();
+      for (const [lease, own] of byLease) {
+        if (!held.has(lease) && byLease.delete(lease)) void own.end();
       }
       for (const one of leases) {
-        if (!closed && !channels.has(one.lease)) channels.set(one.lease, openChannel(one, context));
+        if (!closed && !byLease.has(one.lease)) byLease.set(one.lease, openWebhookDeliveries(one, context));
       }
     } catch (err) {
       log.warn({ err }, 'the webhooks could not be read; they will be tried again');
@@ -112,7 +112,7 @@ export function startSender({ changes, feed, ...options }: SenderOptions): Sende
     kick,
     stats: () => {
       const now = Date.now();
-      return { deliveries, lag: Math.max(0, ...[...channels.values()].map(({ lag }) => lag(now))) / 1_000 };
+      return { deliveries, lag: Math.max(0, ...[...byLease.values()].map(({ lag }) => lag(now))) / 1_000 };
     },
     async close() {
       closed = true;
@@ -120,7 +120,7 @@ export function startSender({ changes, feed, ...options }: SenderOptions): Sende
       const last = setTimeout(() => stop.abort(new Error('closing')), LAST_MS);
       await running;
       unfollow();
-      await Promise.all([...channels.values()].map(({ end }) => end()));
+      await Promise.all([...byLease.values()].map(({ end }) => end()));
       clearTimeout(last);
       await store.release(holder, backgroundCall('webhooks')).catch(() => {});
     },

@@ -11,16 +11,16 @@ import {
   type WebhookStore,
 } from '#contract';
 import { changeMatcher, shownScope, withinMatcher } from '#toolbox';
-import { type Courier, deliver, eventOf } from './delivery.ts';
-import { createPendingChanges, type PendingChange } from './pending-changes.ts';
+import { type DeliveryTools, deliver, eventOf } from './delivery.ts';
+import { createRetrySchedule, type ScheduledChange } from './retry-schedule.ts';
 
-/** What all channels of a gateway share. */
-export interface ChannelContext extends Courier {
+/** What the deliveries of all webhooks of a gateway share. */
+export interface DeliveryContext extends DeliveryTools {
   readonly store: WebhookStore;
   readonly log: Log;
   /** Ends running deliveries. */
   readonly signal: AbortSignal;
-  /** How long a pause after failures is, in milliseconds. Default: `pauseAfter` of the pending changes. */
+  /** How long a pause after failures is, in milliseconds. Default: `pauseAfter` of the retry schedule. */
   readonly pause?: ((lasting: number) => number) | undefined;
   /** Reads the feed. */
   read(after: string): Promise<ChangePart>;
@@ -28,7 +28,7 @@ export interface ChannelContext extends Courier {
 }
 
 /** The deliveries for one webhook. No other webhook waits for them. */
-export interface Channel {
+export interface WebhookDeliveries {
   /** There may be new changes. */
   wake(): void;
   /** The age of the oldest change that is not delivered, in milliseconds. */
@@ -37,7 +37,7 @@ export interface Channel {
   end(): Promise<void>;
 }
 
-interface Item extends PendingChange {
+interface Item extends ScheduledChange {
   readonly change: Change;
 }
 
@@ -51,12 +51,12 @@ const REMEMBERED = 10;
 /** Parts of the feed that are read to count what is not delivered, when deliveries stop. */
 const MAX_COUNTED_PARTS = 50;
 
-export function openChannel({ webhook, lease }: WebhookLease, context: ChannelContext): Channel {
+export function openWebhookDeliveries({ webhook, lease }: WebhookLease, context: DeliveryContext): WebhookDeliveries {
   const { store, log, signal, pause } = context;
   const { id } = webhook;
   const matches = matcherOf(webhook);
   const admits = withinMatcher(webhook.scope === null ? null : [webhook.scope]);
-  const pending = createPendingChanges<Item>(webhook, pause);
+  const schedule = createRetrySchedule<Item>(webhook, pause);
   const running = new Set<Promise<void>>();
   let { deliveries } = webhook;
   /** Set when the deliveries have ended by themselves. */
@@ -67,11 +67,11 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
   let atEnd = false;
 
   const save = async () => {
-    const failing = pending.first?.failing_since;
+    const failing = schedule.first?.failing_since;
     const failing_since = failing === undefined ? null : new Date(failing).toISOString();
-    const patch = { cursor: pending.cursor, failing_since, deliveries, ...ending };
+    const patch = { cursor: schedule.cursor, failing_since, deliveries, ...ending };
     try {
-      // Without the lease, nothing that this channel knows counts any more.
+      // Without the lease, nothing that is known here counts any more.
       if (!(await store.save({ id, lease, patch }, backgroundCall('webhooks')))) ended = true;
     } catch (err) {
       log.warn({ err, webhook_id: id }, 'the progress of a webhook could not be stored; it will be tried again');
@@ -88,7 +88,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
     try {
       const { changes, next, more } = await context.read(after);
       const items = changes.filter(matches).map((change) => toItem(change, admits));
-      pending.add(items, next);
+      schedule.add(items, next);
       if (more) atEnd = false;
       if (items.length === 0 && next !== after) saving.in(SAVE_SKIPPED_MS);
     } catch (error) {
@@ -108,20 +108,20 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
     deliveries = [delivery, ...deliveries].slice(0, REMEMBERED);
     if (delivery.outcome === 'delivered') {
       if (item.failing_since !== undefined) log.info({ webhook_id: id }, 'the deliveries of a webhook work again');
-      pending.delivered(item);
+      schedule.delivered(item);
     } else {
       if (item.failing_since === undefined)
         log.warn(factsOf(id, delivery), 'a delivery of a webhook failed; it will be retried');
-      pending.failed(item, Date.now(), retryAfter);
+      schedule.failed(item, Date.now(), retryAfter);
       if (delivery.outcome === 'gone') await stop('gone');
-      else if (pending.isHopeless(Date.now())) await stop('given_up');
+      else if (schedule.isHopeless(Date.now())) await stop('given_up');
     }
     saving.in(SAVE_MS);
   };
   const step = () => {
     if (ended) return;
-    if (!reading && !atEnd && !pending.isFull) void read(pending.readUntil);
-    for (let item = pending.take(Date.now()); item; item = pending.take(Date.now())) {
+    if (!reading && !atEnd && !schedule.isFull) void read(schedule.readUntil);
+    for (let item = schedule.take(Date.now()); item; item = schedule.take(Date.now())) {
       const sent = send(item)
         // The gateway stops: whether it was delivered is not known.
         .catch(() => {})
@@ -131,20 +131,20 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
         });
       running.add(sent);
     }
-    const due = pending.nextDue(Date.now());
+    const due = schedule.nextDue(Date.now());
     if (due !== undefined) stepping.in(due - Date.now());
   };
   /** Ends the deliveries until somebody resumes them. */
   const stop = async (state: 'gone' | 'given_up' | 'lost'): Promise<void> => {
     if (ended) return;
     ended = true;
-    ending = { state, undelivered: pending.undelivered + (state === 'lost' ? 0 : await countRest()) };
+    ending = { state, undelivered: schedule.undelivered + (state === 'lost' ? 0 : await countRest()) };
     log.error({ webhook_id: id, state, undelivered: ending.undelivered }, 'a webhook is not delivered any more');
     saving.in(0);
   };
   const countRest = async (): Promise<number> => {
     let count = 0;
-    let part: ChangePart = { changes: [], next: pending.readUntil, more: true };
+    let part: ChangePart = { changes: [], next: schedule.readUntil, more: true };
     for (let i = 0; part.more && i < MAX_COUNTED_PARTS; i++) {
       part = await context.read(part.next).catch(() => ({ ...part, more: false }));
       count += part.changes.filter(matches).length;
@@ -158,7 +158,7 @@ export function openChannel({ webhook, lease }: WebhookLease, context: ChannelCo
       atEnd = false;
       step();
     },
-    lag: (now) => (pending.first ? now - Date.parse(pending.first.change.at) : 0),
+    lag: (now) => (schedule.first ? now - Date.parse(schedule.first.change.at) : 0),
     async end() {
       ended = true;
       stepping.clear();

@@ -1,20 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  createPendingChanges,
-  type PendingChange,
+  createRetrySchedule,
   pauseAfter,
-} from '../../../src/features/webhooks/pending-changes.ts';
+  type ScheduledChange,
+} from '../../../src/features/webhooks/retry-schedule.ts';
 
-const item = (cursor: string, user_id: string): PendingChange => ({
+const item = (cursor: string, user_id: string): ScheduledChange => ({
   ...{ cursor, user_id },
   ...{ state: 'waiting', failing_since: undefined, due: 0 },
 });
 const open = (cursor = '0', failing_since: string | null = null) =>
-  createPendingChanges<PendingChange>({ cursor, failing_since }, (lasting) => lasting + 10);
+  createRetrySchedule<ScheduledChange>({ cursor, failing_since }, (lasting) => lasting + 10);
 const HOUR_MS = 3_600_000;
 
-describe('[Decision 52] pending changes', () => {
+describe('[Decision 52] the retry schedule', () => {
   it('sends one change of each user at a time, the oldest first, four together', () => {
     const pending = open();
     pending.add(
@@ -24,7 +24,7 @@ describe('[Decision 52] pending changes', () => {
     const taken = [pending.take(0), pending.take(0), pending.take(0), pending.take(0)];
     expect(taken.map((one) => one?.cursor)).toEqual(['a1', 'b1', 'c1', 'd1']);
     expect(pending.take(0)).toBeUndefined();
-    pending.delivered(taken[0] as PendingChange);
+    pending.delivered(taken[0] as ScheduledChange);
     expect(pending.take(0)?.cursor).toBe('a2');
   });
 
@@ -32,9 +32,9 @@ describe('[Decision 52] pending changes', () => {
     const pending = open();
     pending.add([item('1', 'a'), item('2', 'b'), item('3', 'c')], '9');
     const [first, second, third] = [pending.take(0), pending.take(0), pending.take(0)] as [
-      PendingChange,
-      PendingChange,
-      PendingChange,
+      ScheduledChange,
+      ScheduledChange,
+      ScheduledChange,
     ];
     pending.delivered(second);
     expect([pending.cursor, pending.undelivered]).toEqual(['0', 2]);
@@ -49,9 +49,9 @@ describe('[Decision 52] pending changes', () => {
   it('holds up the user of a failed change only, and sends one at a time until one succeeds', () => {
     const pending = open();
     pending.add([item('1', 'a'), item('2', 'a'), item('3', 'b'), item('4', 'c')], '9');
-    const first = pending.take(0) as PendingChange;
+    const first = pending.take(0) as ScheduledChange;
     pending.failed(first, 0);
-    const other = pending.take(1) as PendingChange;
+    const other = pending.take(1) as ScheduledChange;
     expect(other.cursor).toBe('3');
     expect(pending.take(1)).toBeUndefined();
     expect(pending.nextDue(1)).toBe(10);
@@ -67,15 +67,15 @@ describe('[Decision 52] pending changes', () => {
       [...'abcd'].map((user) => item(user, user)),
       'end',
     );
-    for (const now of [0, 1, 2]) pending.failed(pending.take(now) as PendingChange, now);
+    for (const now of [0, 1, 2]) pending.failed(pending.take(now) as ScheduledChange, now);
     // All failures have lasted 2 ms.
     expect(pending.take(13)).toBeUndefined();
     expect(pending.nextDue(13)).toBe(14);
-    const again = pending.take(14) as PendingChange;
+    const again = pending.take(14) as ScheduledChange;
     expect(again.cursor).toBe('a');
     pending.failed(again, 14, 60);
     expect(pending.nextDue(14)).toBe(14 + 60_000);
-    const late = pending.take(60_014) as PendingChange;
+    const late = pending.take(60_014) as ScheduledChange;
     pending.failed(late, 60_014, 999_999);
     expect(pending.nextDue(60_014)).toBe(60_014 + HOUR_MS);
   });
@@ -89,7 +89,7 @@ describe('[Decision 52] pending changes', () => {
     const [first, second] = [pending.take(start), pending.take(start)];
     // The receiver failed before: one at a time.
     expect([first?.cursor, second]).toEqual(['1', undefined]);
-    pending.failed(first as PendingChange, start + 24 * HOUR_MS - 1);
+    pending.failed(first as ScheduledChange, start + 24 * HOUR_MS - 1);
     expect(pending.isHopeless(start + 24 * HOUR_MS - 1)).toBe(false);
     expect(pending.isHopeless(start + 24 * HOUR_MS)).toBe(true);
   });
@@ -103,7 +103,7 @@ describe('[Decision 52] pending changes', () => {
     expect(pending.isFull).toBe(false);
     pending.add([item('1000', 'a')], '1000');
     expect(pending.isFull).toBe(true);
-    pending.delivered(pending.take(0) as PendingChange);
+    pending.delivered(pending.take(0) as ScheduledChange);
     expect(pending.isFull).toBe(false);
   });
 
@@ -118,10 +118,10 @@ describe('[Decision 52] pending changes', () => {
       fc.property(script, ({ users, fates, chosen }) => {
         const all = users.map((user, n) => ({ cursor: String(n + 1), user }));
         const rest = (cursor: string) => all.slice(Number(cursor)).map((one) => item(one.cursor, one.user));
-        const arrived: PendingChange[] = [];
+        const arrived: ScheduledChange[] = [];
         let pending = open();
         pending.add(rest('0'), String(all.length));
-        let sending: PendingChange[] = [];
+        let sending: ScheduledChange[] = [];
         let now = 0;
         const takeOver = () => {
           // What the dead gateway was sending may still arrive, after anything that the next one sends.
@@ -136,7 +136,7 @@ describe('[Decision 52] pending changes', () => {
             now = pending.nextDue(now) ?? now;
             continue;
           }
-          const [one] = sending.splice((chosen[step] ?? 0) % sending.length, 1) as [PendingChange];
+          const [one] = sending.splice((chosen[step] ?? 0) % sending.length, 1) as [ScheduledChange];
           const fate = fates[step] ?? 2;
           if (fate > 0) arrived.push(one);
           if (fate === 4) takeOver();

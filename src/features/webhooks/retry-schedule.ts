@@ -1,7 +1,7 @@
 import type { StoredWebhook } from '#contract';
 
 /** A change on its way to a receiver. */
-export interface PendingChange {
+export interface ScheduledChange {
   /** The cursor after it. */
   readonly cursor: string;
   readonly user_id: string;
@@ -28,7 +28,7 @@ export const pauseAfter = (lasting: number): number =>
   Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, lasting)) * (0.75 + Math.random() / 2);
 
 /** What a webhook has read of the feed and not stored as delivered, and what may be sent next. No I/O. */
-export interface PendingChanges<Item extends PendingChange> {
+export interface RetrySchedule<Item extends ScheduledChange> {
   /** Every change up to here was delivered. */
   readonly cursor: string;
   /** Where the feed is read on. */
@@ -51,10 +51,10 @@ export interface PendingChanges<Item extends PendingChange> {
   isHopeless(now: number): boolean;
 }
 
-export function createPendingChanges<Item extends PendingChange>(
+export function createRetrySchedule<Item extends ScheduledChange>(
   webhook: Pick<StoredWebhook, 'cursor' | 'failing_since'>,
   pause = pauseAfter,
-): PendingChanges<Item> {
+): RetrySchedule<Item> {
   const items: Item[] = [];
   let { cursor } = webhook;
   let readUntil = cursor;
@@ -80,7 +80,7 @@ export function createPendingChanges<Item extends PendingChange>(
       return item.state === 'waiting';
     });
   };
-  const ended = (item: Item, state: PendingChange['state']) => {
+  const ended = (item: Item, state: ScheduledChange['state']) => {
     item.state = state;
     sending--;
   };

@@ -1,0 +1,231 @@
+import {
+  backgroundCall,
+  type Call,
+  type EmbedderIdentity,
+  type Finding,
+  type Log,
+  type ProviderMethods,
+} from '#contract';
+import type { Collection, CollectionSpec, Description, FoundPoint, MappingOptions, Measure } from './collection.ts';
+import { equals } from './filters.ts';
+import { createMappedView, type ForeignCollection } from './mapped-view.ts';
+import { hasTime, kept, type Mapping, mappingOf, recognised, settingOf, toOwn, unsupported } from './mapping.ts';
+import { createReading, maxResults } from './reading.ts';
+import { MAX_SORTED } from './walk.ts';
+import { exportPage, holdingsOf } from './walks.ts';
+import { createWriting } from './writing.ts';
+
+/*
+ * Collections that another application fills, with a field mapping in place of the codec. Nothing is created there or altered.
+ */
+
+type Spec = Pick<CollectionSpec<unknown>, 'name' | 'title' | 'presets'>;
+interface Asked extends Spec {
+  readonly options: MappingOptions;
+  readonly embedder: EmbedderIdentity | undefined;
+}
+
+/** Points that are looked at. */
+const SAMPLE = 100;
+/** Names of fields that a message shows. */
+const SHOWN = 12;
+
+interface Examined {
+  readonly mapping: Mapping;
+  readonly description: Description;
+  readonly measure: Measure;
+  readonly comparable: boolean;
+  readonly temporal: boolean;
+  /** The preset whose library fills the collection, as far as its fields tell. */
+  readonly found: string | undefined;
+  /** Set if no point of the sample is a memory. */
+  readonly noMemories: string | undefined;
+  readonly warnings: readonly string[];
+}
+
+/** Reads one page of the collection. Throws a plain `Error` for the operator if settings or embedder do not fit. */
+async function examine(
+  collection: ForeignCollection,
+  { name, title, presets = {}, options, embedder }: Asked,
+  call: Call,
+): Promise<Examined> {
+  const { traits } = collection;
+  const mapping: Mapping = { ...mappingOf(name, presets, options), nested: traits.nested === true };
+  const chosen = `${settingOf(name, 'preset')}=${options.preset}`;
+  const description = await collection.describe(call);
+  if (!description) throw new Error(`${title} has no such collection, and with ${chosen} the gateway creates none`);
+  const { mistake, dimensions, measure = traits.measure } = description;
+  if (mistake !== undefined) throw new Error(`the collection cannot be served: ${mistake}`);
+  // An empty one may not know it yet.
+  if (embedder && dimensions !== 0 && dimensions !== embedder.dimensions)
+    throw new Error(
+      `the collection on ${title} has vectors of ${dimensions} dimensions, and "${embedder.model}" makes ${embedder.dimensions}; configure the ` +
+        'embedder that made its vectors',
+    );
+  const filter = equals(mapping.user, '-');
+  await collection
+    .page({ filter, limit: 1, select: { fields: [mapping.user], vector: false } }, call)
+    .catch((cause) => {
+      const message = `${title} cannot filter by "${mapping.user}" (${settingOf(name, 'user_field')})`;
+      throw new Error(`${message}: ${(cause as Error).message}`, { cause });
+    });
+  const { points } = await collection.page({ limit: SAMPLE, select: { vector: true } }, call);
+  const memories = points.filter((point) => toOwn(mapping, point) !== undefined);
+  const found = recognised(presets, points, traits);
+  const nobody =
+    `none of ${points.length} sampled points has a text in "${mapping.node ?? mapping.text}" and one user in "${mapping.user}" ` +
+    `(${settingOf(name, 'text_field')}, ${settingOf(name, 'user_field')}); they have ${namesIn(points, mapping.nested)}`;
+  const other =
+    found === undefined || found === options.preset
+      ? ''
+      : `, as ${presets[found]?.library} fills it: ${settingOf(name, 'preset')}=${found}`;
+  const temporal =
+    mapping.created !== undefined && (memories.length === 0 || memories.some((each) => hasTime(mapping, each)));
+  const comparable = measure.startsWith('cosine') || points.every(({ vector }) => !vector || isUnit(vector));
+  return {
+    ...{ mapping, description, measure, comparable, temporal, found },
+    noMemories: points.length > 0 && memories.length === 0 ? nobody + other : undefined,
+    warnings: [
+      ...(mapping.created === undefined || temporal
+        ? []
+        : [
+            `none of ${memories.length} sampled points has a time in "${mapping.created}" (${settingOf(name, 'created_field')}): lists are sorted by ` +
+              'id, and since and until are rejected',
+          ]),
+      ...(comparable
+        ? []
+        : [
+            `the collection measures by ${measure}, and its vectors have other lengths than 1: a search compares all vectors of the user in the gateway`,
+          ]),
+    ],
+  };
+}
+
+const isUnit = (vector: Float32Array): boolean =>
+  Math.abs(vector.reduce((sum, component) => sum + component * component, 0) - 1) < 1e-3;
+
+/** Names of fields of these points, one level deep into objects. They may be long. */
+function namesIn(points: readonly FoundPoint[], nested: boolean): string {
+  const names = new Set(
+    points.flatMap(({ fields }) =>
+      Object.entries(fields).flatMap(([name, value]: [string, unknown]) =>
+        nested && typeof value === 'object' && value !== null && !Array.isArray(value)
+          ? Object.keys(value).map((key) => `${name}.${key}`)
+          : [name],
+      ),
+    ),
+  );
+  const shown = [...names].slice(0, SHOWN).map((name) => JSON.stringify(name.slice(0, 64)));
+  return names.size === 0 ? 'no fields' : shown.join(', ') + (names.size > SHOWN ? ' and others' : '');
+}
+
+const isForeign = (collection: Collection): collection is ForeignCollection =>
+  collection.page !== undefined && collection.change !== undefined;
+
+function requireForeign(collection: Collection, { title }: Spec): ForeignCollection {
+  if (!isForeign(collection)) throw new Error(`the adapter of ${title} has presets, and no page and change for them`);
+  return collection;
+}
+
+/** The verbs on a mapped collection, read-only unless `writable`. Throws a plain `Error` for the operator. */
+export async function openMapped(
+  collection: Collection,
+  spec: Spec,
+  options: MappingOptions,
+  context: { readonly embedder: EmbedderIdentity; readonly log: Log; readonly max_record_bytes: number },
+): Promise<ProviderMethods> {
+  const { embedder, log, max_record_bytes } = context;
+  const { name } = spec;
+  const raw = requireForeign(collection, spec);
+  const examined = await examine(raw, { ...spec, options, embedder }, backgroundCall('start'));
+  const { mapping, noMemories, warnings, temporal } = examined;
+  for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings])
+    log.warn({}, `this mapped collection: ${warning}`);
+  const view = createMappedView(raw, { provider: name, ...examined });
+  const shelf = {
+    ...{
+      collection: view,
+      model: embedder.model,
+      dimensions: embedder.dimensions,
+      scoped: false,
+      max_scan: MAX_SORTED,
+    },
+    kept: (memory: Parameters<typeof kept>[2]) => kept(mapping, name, memory),
+  };
+  return {
+    capabilities: {
+      vector_search: true,
+      temporal,
+      temporal_search: temporal,
+      scopes: mapping.scope === undefined ? 'none' : 'native',
+      tags: mapping.tags !== undefined,
+      max_search_results: maxResults(view),
+      mapped: true,
+      complete_export: true,
+      explain: true,
+    },
+    ...createReading(shelf),
+    export(query, call) {
+      if (query.since !== undefined && !temporal) throw unsupported(name, 'since: the collection has no times');
+      return exportPage(shelf, query, call);
+    },
+    ...(options.writable
+      ? {
+          ...withoutImport(createWriting(shelf, { max_record_bytes })),
+          holdings: (query, call) => holdingsOf(shelf, query, call),
+        }
+      : { read_only: `the collection is read-only: ${settingOf(name, 'writable')}=true lets the gateway change it` }),
+    ping: (call) => raw.ping(call),
+    close: () => raw.close(),
+  };
+}
+
+/** Ids and times are the application's. */
+const withoutImport = ({ import: _, ...methods }: ReturnType<typeof createWriting>) => methods;
+
+const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
+  area,
+  level,
+  message,
+});
+
+/** What `doctor` finds about a mapped collection. Reads only. */
+export async function diagnoseMapped(collection: Collection, asked: Asked, call: Call): Promise<Finding[]> {
+  const { name, title, presets = {}, options, embedder } = asked;
+  const examined = await examine(requireForeign(collection, asked), asked, call);
+  const { description, measure, noMemories, warnings, found, mapping } = examined;
+  const { dimensions, points, indexed } = description;
+  const use = options.writable ? 'read and written' : 'read-only';
+  const chosen = `${settingOf(name, 'preset')}=${options.preset}`;
+  const library = found === undefined ? '' : `, and its points have the fields of ${presets[found]?.library}`;
+  return [
+    finding('connection', 'ok', `${title} answers; whether the gateway may write was not tried`),
+    noMemories === undefined
+      ? finding('mapping', 'ok', `${chosen} fits the collection, which is ${use}${library}`)
+      : finding('mapping', 'problem', noMemories),
+    finding('size', 'ok', `${points} points, vectors of ${dimensions} dimensions, compared by ${measure}`),
+    ...(embedder
+      ? [
+          finding(
+            'embedding',
+            'ok',
+            `the collection does not say whether "${embedder.model}" made its vectors; the dimensions are the same`,
+          ),
+        ]
+      : []),
+    ...(indexed && !indexed.includes(mapping.user)
+      ? [finding('indexes', 'warning', `no index for "${mapping.user}": every request reads all points`)]
+      : []),
+    ...warnings.map((warning) => finding('mapping', 'warning', warning)),
+  ];
+}
+
+/** Which preset would serve a collection that is not the gateway's. Empty: none that is known. */
+export async function suggestion(collection: Collection, { name, presets = {} }: Spec, call: Call): Promise<string> {
+  if (!isForeign(collection)) return '';
+  const { points } = await collection.page({ limit: SAMPLE, select: { vector: false } }, call);
+  const found = recognised(presets, points, collection.traits);
+  return found === undefined
+    ? ''
+    : `; ${presets[found]?.library} fills it: ${settingOf(name, 'preset')}=${found} serves it as it is`;
+}
