@@ -19,6 +19,7 @@ export type {
   Point,
   PointChange,
   PointFields,
+  Points,
   Preset,
   Presets,
   QueryRequest,
@@ -26,7 +27,15 @@ export type {
   Selection,
   Traits,
 } from '#collections';
-export { defineCollection, FIELDS, failureOfConnection, failureOfStatus, loadPackage, stoppable } from '#collections';
+export {
+  collectionMethods,
+  defineCollection,
+  FIELDS,
+  failureOfConnection,
+  failureOfStatus,
+  loadPackage,
+  stoppable,
+} from '#collections';
 export type {
   AddRequest,
   AuditAction,
@@ -196,6 +205,7 @@ export {
   newestFirst,
   newIdentity,
   newRecord,
+  newUuidIdentity,
   notBefore,
   readAtMost,
   recordBytes,

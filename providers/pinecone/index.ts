@@ -1,24 +1,27 @@
 import {
   type Call,
+  collectionMethods,
   defineProvider,
   type EmbedderIdentity,
   type Finding,
   type Log,
+  MAX_RECORD_BYTES,
   type Provider,
   type ProviderContext,
 } from '#provider';
-import { connect, type Service } from './client/client.ts';
+import { connect, MAX_CONTENT_LENGTH, MAX_TOP_K, type Service } from './client/client.ts';
 import { PROVIDER } from './client/pinecone-errors.ts';
 import { userFilter } from './filter.ts';
 import { createConsistency } from './gateway-index/consistency.ts';
-import { createGatewayProvider } from './gateway-index/gateway-provider.ts';
+import { createGatewayCollection } from './gateway-index/gateway-collection.ts';
+import type { WrittenPoint } from './gateway-index/gateway-reads.ts';
 import { createIds, createNamespaces } from './gateway-index/ids.ts';
 import { examineIndex, openMappedIndex } from './mapped/mapped-provider.ts';
 import { fieldsOf } from './mapped/mapped-record.ts';
 import { createOverlay } from './overlay.ts';
 import { Options } from './pinecone-options.ts';
 import { toValues } from './score.ts';
-import { atStartup, checkedMetric, readIndex, readOrDescribeIndex } from './startup.ts';
+import { atStartup, checkedMetric, INDEX_RECORD, readIndex, readOrDescribeIndex } from './startup.ts';
 
 /** An index on Pinecone: the gateway's index, or with a `preset` a mapped index, which another application fills. */
 export default defineProvider({
@@ -54,18 +57,39 @@ async function openGatewayIndex(
     wait_ms: consistency_wait_ms,
     look: createLook(service, dimensions),
   });
-  const index = {
-    service,
-    ids: createIds(secret),
-    namespaces: createNamespaces(options.layout, options.namespace),
-    overlay: createOverlay({ settle_ms, shows: consistency.shows, log }),
-    consistency,
-    model,
-    metric,
-    moved,
-    max_scan,
+  const overlay = createOverlay<WrittenPoint>({ settle_ms, shows: consistency.shows, log });
+  const ids = createIds(secret);
+  const namespaces = createNamespaces(options.layout, options.namespace);
+  const collection = createGatewayCollection({
+    ...{ service, ids, namespaces, overlay, consistency, metric, moved },
+    ...{ settle_ms, consistency_wait_ms },
+  });
+  const { erase, ...methods } = collectionMethods(
+    { collection, model, dimensions, scoped: false, max_scan },
+    MAX_RECORD_BYTES,
+  );
+  return {
+    name: PROVIDER,
+    capabilities: {
+      vector_search: true,
+      keyword_search: false,
+      temporal: true,
+      scopes: 'tags',
+      tags: true,
+      max_content_length: MAX_CONTENT_LENGTH,
+      supports_supersession: true,
+      max_search_results: MAX_TOP_K,
+      max_list_scan: max_scan,
+      consistency_tokens: true,
+      etags: false,
+      explain: true,
+    },
+    ...methods,
+    erase: async (request, call) => (await erase(request, call)).memories,
+    stats: () => ({ queue_length: service.queueLength() }),
+    ping: async (call) => void (await service.fetch(namespaces.base, [INDEX_RECORD], call)),
+    close: async () => overlay.close(),
   };
-  return createGatewayProvider(index, { settle_ms, consistency_wait_ms });
 }
 
 /** Sends a query that matches nothing, since no user has an empty name, and returns its position. */

@@ -1,11 +1,11 @@
-import type { Log, Memory } from '#provider';
-import { newestFirst } from '#provider';
+import type { Log } from '#provider';
 import type { Lsn } from './client/client.ts';
 
 /** A record as this process wrote it. */
 export interface RecentWrite {
-  readonly memory: Memory;
-  /** All zeros if the embedder found nothing in the text. */
+  readonly id: string;
+  /** Whose it is: a user, or what stands for one. */
+  readonly owner: string;
   readonly vector: Float32Array;
 }
 
@@ -18,16 +18,16 @@ interface WritePosition {
  * The recent writes of this process, which reads may not show yet: every read is merged with them. An entry is dropped when
  * it is old enough for every read to show it, and the oldest are dropped when there are too many.
  */
-export interface Overlay {
+export interface Overlay<Write extends RecentWrite> {
   /** Undefined: no recent write; null: deleted. */
-  get(id: string): RecentWrite | null | undefined;
-  put(write: RecentWrite, where: WritePosition): void;
-  bury(memory: Memory, where: WritePosition): void;
+  get(id: string): Write | null | undefined;
+  put(write: Write, where: WritePosition): void;
+  bury(record: Pick<RecentWrite, 'id' | 'owner'>, where: WritePosition): void;
   /**
-   * The recent writes of one user; `live` in the order of lists, newest first. `position`: that of a query's answer.
-   * With it only later writes are returned: for earlier ones the index is right, also about writes of other gateways.
+   * The recent writes of one user, in any order. `position`: that of a query's answer. With it only later writes are returned: for
+   * earlier ones the index is right, also about writes of other gateways.
    */
-  of(user_id: string, position?: Lsn): { readonly live: readonly RecentWrite[]; readonly deleted: ReadonlySet<string> };
+  of(owner: string, position?: Lsn): { readonly live: readonly Write[]; readonly deleted: ReadonlySet<string> };
   close(): void;
 }
 
@@ -59,27 +59,28 @@ const MAX_SETTLE_TIMES = 5;
 const SWEEP_MS = 5_000;
 const WARN_MS = 60_000;
 
-interface OverlayEntry {
+interface OverlayEntry<Write> {
   /** Null: deleted. */
-  readonly write: RecentWrite | null;
-  readonly user_id: string;
+  readonly write: Write | null;
+  readonly owner: string;
   readonly where: WritePosition;
   readonly at: number;
   readonly bytes: number;
 }
 
 /** The overlay is in memory only: after a restart everything is read from Pinecone. */
-export function createOverlay(options: OverlayOptions): Overlay {
+export function createOverlay<Write extends RecentWrite>(options: OverlayOptions): Overlay<Write> {
+  type Entry = OverlayEntry<Write>;
   const { settle_ms, shows, log, now = () => performance.now() } = options;
   const { max_entries = MAX_ENTRIES, max_bytes = MAX_BYTES } = options;
   /** Oldest write first. */
-  const entries = new Map<string, OverlayEntry>();
-  const users = new Map<string, Map<string, OverlayEntry>>();
+  const entries = new Map<string, Entry>();
+  const users = new Map<string, Map<string, Entry>>();
   let bytes = 0;
   const warn = createWarning(log, now);
 
   /** Fetch and list report no position, so a write is kept for `settle_ms` even if queries show it sooner. */
-  const isNeeded = ({ write, at, where: { namespace, lsn } }: OverlayEntry): boolean => {
+  const isNeeded = ({ write, at, where: { namespace, lsn } }: Entry): boolean => {
     const age = now() - at;
     if (age < settle_ms) return true;
     if (lsn === undefined || shows(namespace, lsn)) return false;
@@ -90,17 +91,17 @@ export function createOverlay(options: OverlayOptions): Overlay {
     if (!entry) return;
     entries.delete(id);
     bytes -= entry.bytes;
-    const ofUser = users.get(entry.user_id);
+    const ofUser = users.get(entry.owner);
     ofUser?.delete(id);
-    if (ofUser?.size === 0) users.delete(entry.user_id);
+    if (ofUser?.size === 0) users.delete(entry.owner);
   };
-  const keep = (id: string, entry: OverlayEntry): void => {
+  const keep = (id: string, entry: Entry): void => {
     remove(id);
     entries.set(id, entry);
     bytes += entry.bytes;
-    const ofUser = users.get(entry.user_id);
+    const ofUser = users.get(entry.owner);
     if (ofUser) ofUser.set(id, entry);
-    else users.set(entry.user_id, new Map([[id, entry]]));
+    else users.set(entry.owner, new Map([[id, entry]]));
     let losses = 0;
     for (const [oldest, { at }] of entries) {
       if (entries.size <= max_entries && bytes <= max_bytes) break;
@@ -120,36 +121,28 @@ export function createOverlay(options: OverlayOptions): Overlay {
       return entry && isNeeded(entry) ? entry.write : undefined;
     },
     put(write, where) {
-      const { id, user_id } = write.memory;
-      keep(id, { write, user_id, where, at: now(), bytes: sizeOf(write) });
+      const { id, owner } = write;
+      keep(id, { write, owner, where, at: now(), bytes: sizeOf(write) });
     },
-    bury: ({ id, user_id }, where) => keep(id, { write: null, user_id, where, at: now(), bytes: TOMBSTONE_BYTES }),
-    of(user_id, position) {
-      const live: RecentWrite[] = [];
+    bury: ({ id, owner }, where) => keep(id, { write: null, owner, where, at: now(), bytes: TOMBSTONE_BYTES }),
+    of(owner, position) {
+      const live: Write[] = [];
       const deletedIds = new Set<string>();
-      for (const [id, entry] of users.get(user_id) ?? []) {
+      for (const [id, entry] of users.get(owner) ?? []) {
         const isShown = position !== undefined && entry.where.lsn !== undefined && entry.where.lsn <= position;
         if (isShown || !isNeeded(entry)) continue;
         if (entry.write) live.push(entry.write);
         else deletedIds.add(id);
       }
-      // Mostly in the order of creation, which sorts fastest reversed.
-      live.reverse().sort((a, b) => newestFirst(a.memory, b.memory));
       return { live, deleted: deletedIds };
     },
     close: () => clearInterval(sweeping),
   };
 }
 
-/** The newer of two versions: another gateway may have changed a record after this process wrote it. */
-export function newest(writtenMemory: Memory | undefined, storedMemory: Memory | undefined): Memory | undefined {
-  if (!writtenMemory || !storedMemory) return writtenMemory ?? storedMemory;
-  return writtenMemory.updated_at < storedMemory.updated_at ? storedMemory : writtenMemory;
-}
-
 /** Counts text as UTF-16; most of it takes half as much. */
-const sizeOf = ({ memory, vector }: RecentWrite): number =>
-  ENTRY_BYTES + vector.byteLength + 2 * JSON.stringify(memory).length;
+const sizeOf = ({ vector, ...rest }: RecentWrite): number =>
+  ENTRY_BYTES + vector.byteLength + 2 * JSON.stringify(rest).length;
 
 /** Warns of writes dropped too early, which reads may miss. At most once a minute, with the number since the last warning. */
 function createWarning(log: Log, now: () => number): (count: number) => void {

@@ -2,6 +2,14 @@ import { roundScore } from '#provider';
 
 export type Metric = 'cosine' | 'dotproduct' | 'euclidean';
 
+/** What the index's metric gives a vector for this query, which is not all zero. */
+export function measureOf(metric: Metric, query: Float32Array): (vector: Float32Array) => number {
+  const square = dot(query, query);
+  if (metric === 'cosine') return (vector) => dot(query, vector) / Math.sqrt(square * dot(vector, vector));
+  if (metric === 'dotproduct') return (vector) => dot(query, vector);
+  return (vector) => square + dot(vector, vector) - 2 * dot(query, vector);
+}
+
 /** Scores of one query, from 0 to 1. Both kinds are comparable. */
 export interface Scoring {
   /** The score of a match, from the number that the index gave it. */
@@ -21,16 +29,12 @@ export function createScoring(metric: Metric, query: Float32Array): Scoring {
     dotproduct: (product) => product / square,
     euclidean: (squaredDistance) => 1 - squaredDistance / (2 * square),
   };
-  const measure: Record<Metric, (vector: Float32Array) => number> = {
-    cosine: (vector) => dot(query, vector) / Math.sqrt(square * dot(vector, vector)),
-    dotproduct: (vector) => dot(query, vector),
-    euclidean: (vector) => square + dot(vector, vector) - 2 * dot(query, vector),
-  };
+  const measure = measureOf(metric, query);
   // The index computes with fewer digits: 1.00112152 was seen.
   const ofMatch = (score: number) => Math.min(1, roundScore(Math.max(0, toCosine[metric](score))));
   return {
     ofMatch,
-    ofVector: (vector) => (isZero(vector) ? 0 : ofMatch(measure[metric](vector))),
+    ofVector: (vector) => (isZero(vector) ? 0 : ofMatch(measure(vector))),
   };
 }
 

@@ -1,11 +1,13 @@
 import type {
   Call,
   Finding,
+  Identity,
   MaintenanceContext,
   OmpErrorOptions,
   OptionsSchema,
   ProviderContext,
   ProviderSpec,
+  Ref,
 } from '#contract';
 
 /*
@@ -144,6 +146,10 @@ export interface Traits {
   readonly max_point_bytes: number | null;
   /** Largest `limit` of `query`, `scan` and `page`, at least 1,000. */
   readonly max_limit: number;
+  /** Fields that filters of `query` and of `scan` may name. Left out: all. */
+  readonly filtered?: { readonly query: readonly string[]; readonly scan: readonly string[] };
+  /** How many points a `scan` reads at least cost, if most of them may not match. Left out: as many as are wanted. */
+  readonly scan_batch?: number;
   /** Whether points of other applications hold objects, and a dot in the name of a field goes into one; absent: a dot is a character of a name. */
   readonly nested?: true;
 }
@@ -203,27 +209,24 @@ export interface PointChange {
 }
 
 /**
- * One collection. A write resolves once it is durable and `fetch`, `scan`, `query` and `count` show it, here and through other gateways. Errors of the client
+ * What memories are made of. A write resolves once it is durable and `fetch`, `scan`, `query` and `count` show it, here and through other gateways. Errors of the client
  * library pass through: `CollectionSpec.failure` says what they mean. Every method stops when the call aborts, if the library can.
  */
-export interface Collection {
+export interface Points {
   readonly traits: Traits;
-  /** Undefined: there is no such collection. */
-  describe(call: Call): Promise<Description | undefined>;
-  /** Creates the collection with its indexes, and what is missing of them. Several gateways may do so at once. */
-  prepare(wanted: { readonly dimensions: number; readonly fields: readonly Field[] }, call: Call): Promise<void>;
   /** Stores points, each in place of the one with its id, of which nothing stays. All or none, if the database can. No id comes twice. */
   upsert(points: readonly Point[], call: Call): Promise<void>;
   /** The points with these ids, in any order; those that are not there are left out. */
   fetch(ids: readonly string[], select: Selection, call: Call): Promise<readonly FoundPoint[]>;
   /** Removes the points with these ids, if they are there. */
   remove(ids: readonly string[], call: Call): Promise<void>;
-  /** The nearest points that match, nearest first, at most `limit`: fewer only if fewer match, or `traits.exact` is false. */
+  /**
+   * The nearest points that match, nearest first, at most `limit`: fewer only if fewer match, or `traits.exact` is false. One with neither
+   * `user_id` nor content was not read: the kit fetches it, and looks whether it matches.
+   */
   query(request: QueryRequest, call: Call): Promise<readonly Match[]>;
   /** Points that match, at most `limit`: fewer only if fewer match. */
   scan(request: ScanRequest, call: Call): Promise<readonly FoundPoint[]>;
-  /** How many points match, exactly. */
-  count(filter: Filter, call: Call): Promise<number>;
   /**
    * Replaces the point if the stored one still has this `updated`; false: it has not, or is gone. Checked in the same step as the write. Left out:
    * the database cannot, and concurrent changes through several gateways may overwrite each other.
@@ -231,14 +234,35 @@ export interface Collection {
   replace?(point: Point, updated: number, call: Call): Promise<boolean>;
   /** The same for a removal. Present if `replace` is. */
   removeIf?(id: string, updated: number, call: Call): Promise<boolean>;
+  /** How many points match, exactly. Left out: no users are listed, and `traits.exact` is true. */
+  count?(filter: Filter, call: Call): Promise<number>;
+  /** Finds the point of a memory, whatever its id is, unless it is certain that none of these users owns it. Left out: `fetch` does. */
+  find?(ref: Pick<Ref, 'id' | 'users'>, call: Call): Promise<FoundPoint | undefined>;
+  /** Stores what differs between `before` and the point: what others changed of the rest stays, and a removed point stays away. Left out: `replace`, or `upsert`. */
+  patch?(point: Point, before: FoundPoint, call: Call): Promise<void>;
+  /** Id and time of a new memory. Left out: a ULID and now. */
+  identify?(user_id: string): Pick<Identity, 'id' | 'created_at'>;
+  /** The part of the database that has the points of a user: one `upsert` gets points of one part. Left out: there is one. */
+  partOf?(user_id: string): string;
+  /** The size of a point as the database counts it, of its fields and in all. Left out: fields as JSON, and four bytes for each component. */
+  sizeOf?(point: Point): { readonly fields: number; readonly whole: number };
   /**
    * Points that match, in an order that the database has by itself. `next`: where the rest begins; undefined: there is none. Present, with `change`, if
-   * the adapter has presets.
+   * the adapter has presets; and if a `scan` cannot filter by `place`, for exports.
    */
   page?(
     request: PageRequest,
     call: Call,
   ): Promise<{ readonly points: readonly FoundPoint[]; readonly next: string | undefined }>;
+}
+
+/** One collection. */
+export interface Collection extends Points {
+  /** Undefined: there is no such collection. */
+  describe(call: Call): Promise<Description | undefined>;
+  /** Creates the collection with its indexes, and what is missing of them. Several gateways may do so at once. */
+  prepare(wanted: { readonly dimensions: number; readonly fields: readonly Field[] }, call: Call): Promise<void>;
+  count(filter: Filter, call: Call): Promise<number>;
   /** Sets these fields of a point, and its vector, whatever else it holds stays; false: it is gone. */
   change?(change: PointChange, call: Call): Promise<boolean>;
   /** Throws if the database does not answer. */

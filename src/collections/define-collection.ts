@@ -3,7 +3,9 @@ import {
   type Call,
   defineProvider,
   type EmbedderIdentity,
+  type EraseRequest,
   type Finding,
+  type Holdings,
   MAX_RECORD_BYTES,
   type MaintenanceContext,
   OmpError,
@@ -24,7 +26,7 @@ import { diagnoseMapped, openMapped, suggestion } from './mapped.ts';
 import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
 import { createReading, maxResults, type Shelf } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
-import { exportPart, listUsers } from './walks.ts';
+import { exportPart, holdingsOf, listUsers } from './walks.ts';
 import { createWriting } from './writing.ts';
 
 /**
@@ -50,26 +52,32 @@ export const defineCollection = <Options>(spec: CollectionSpec<Options>): Provid
       }
       const scoped = collection.traits.filters.includes('prefix');
       const { model, dimensions } = embedder;
-      return methodsOn({ collection, model, dimensions, scoped }, max_record_bytes);
+      const shelf = { collection, model, dimensions, scoped, max_scan: MAX_SORTED };
+      return {
+        capabilities: capabilitiesOf(shelf),
+        ...collectionMethods(shelf, max_record_bytes),
+        users: (query, call) => listUsers(shelf, query, call),
+        holdings: (query, call) => holdingsOf(shelf, query, call),
+        ping: (call) => collection.ping(call),
+        close: () => collection.close(),
+      };
     },
     diagnose: (options, context) => diagnose(spec, options, context),
   });
 };
 
-function methodsOn(shelf: Shelf, max_record_bytes: number): ProviderMethods {
-  const { collection } = shelf;
-  return {
-    capabilities: capabilitiesOf(shelf),
-    ...createReading(shelf),
-    ...createWriting(shelf, { max_record_bytes }),
-    users: (query, call) => listUsers(shelf, query, call),
-    export: (query, call) => exportPart(shelf, query, call),
-    ping: (call) => collection.ping(call),
-    close: () => collection.close(),
-  };
-}
+type Verb = 'get' | 'list' | 'search' | 'check' | 'add' | 'batch' | 'update' | 'delete' | 'import' | 'export';
+type CollectionMethods = Required<Pick<ProviderMethods, Verb>> &
+  Pick<ProviderMethods, 'neighbours'> & { erase(request: EraseRequest, call: Call): Promise<Holdings> };
 
-const capabilitiesOf = ({ collection, scoped }: Shelf): Partial<ProviderCapabilities> => ({
+/** The verbs that points alone are enough for. */
+export const collectionMethods = (shelf: Shelf, max_record_bytes: number): CollectionMethods => ({
+  ...createReading(shelf),
+  ...createWriting(shelf, { max_record_bytes }),
+  export: (query, call) => exportPart(shelf, query, call),
+});
+
+const capabilitiesOf = ({ collection, scoped, max_scan }: Shelf): Partial<ProviderCapabilities> => ({
   vector_search: true,
   temporal: true,
   temporal_search: true,
@@ -77,7 +85,7 @@ const capabilitiesOf = ({ collection, scoped }: Shelf): Partial<ProviderCapabili
   tags: true,
   supports_supersession: true,
   max_search_results: maxResults(collection),
-  max_list_scan: MAX_SORTED,
+  max_list_scan: max_scan,
   etags: collection.replace !== undefined,
   origins: true,
   explain: true,
@@ -220,6 +228,8 @@ const METHODS = [
   'count',
   'replace',
   'removeIf',
+  'find',
+  'patch',
   'page',
   'change',
   'ping',

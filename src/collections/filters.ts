@@ -1,6 +1,6 @@
 import type { ListQuery, SearchQuery, Visible, Written } from '#contract';
 import { hasWildcard, literalPrefix, withinMatcher } from '#toolbox';
-import type { Filter, OptionalFilter, PointFields } from './collection.ts';
+import type { Filter, OptionalFilter, PointFields, Traits } from './collection.ts';
 
 /*
  * What a query wants, as filters: those that the database decides, and those that are decided here on what it returns.
@@ -13,7 +13,19 @@ type Test = (fields: PointFields) => boolean;
 export interface Condition {
   readonly filter: Filter;
   readonly rest: Test | undefined;
+  /** How many filters the database cannot decide. */
+  readonly undecided: number;
+  /** Whether all of the query holds. */
+  readonly matches: Test;
 }
+
+/** What a database decides: these filters, of these fields. */
+interface Decided {
+  readonly filters: readonly OptionalFilter[];
+  readonly fields?: readonly string[] | undefined;
+}
+export const byQuery = ({ filters, filtered }: Traits): Decided => ({ filters, fields: filtered?.query });
+export const byScan = ({ filters, filtered }: Traits): Decided => ({ filters, fields: filtered?.scan });
 
 export const equals = (field: string, value: string | number): Filter => ({ op: 'equals', field, value });
 export const between = (field: string, from: number | undefined, to: number | undefined): Filter => ({
@@ -75,7 +87,7 @@ type Query = Partial<Pick<ListQuery, 'tags' | 'written' | 'since' | 'until'>> &
  * What a query wants of a user's memories. `scopes`: globs of which one must match; `prefix`: of the scope. Undefined: nothing matches. `can`: what
  * the database decides.
  */
-export function conditionOf(query: Query, can: readonly OptionalFilter[]): Condition | undefined {
+export function conditionOf(query: Query, can: Decided): Condition | undefined {
   const {
     user_id,
     tags = [],
@@ -120,17 +132,22 @@ export function conditionOf(query: Query, can: readonly OptionalFilter[]): Condi
             holds(filter, fields),
       ),
   ];
+  const filter = both(...filters.filter((one) => decides(can, one)));
+  const rest: Test = (fields) => tests.every((test) => test(fields));
   return {
-    filter: both(...filters.filter((filter) => decides(can, filter))),
-    rest: tests.length === 0 ? undefined : (fields) => tests.every((test) => test(fields)),
+    filter,
+    rest: tests.length === 0 ? undefined : rest,
+    undecided: tests.length,
+    matches: (fields) => holds(filter, fields) && rest(fields),
   };
 }
 
-/** Whether a database that can decide these filters decides this one. */
-export function decides(can: readonly OptionalFilter[], filter: Filter): boolean {
-  if (filter.op === 'equals' || filter.op === 'range') return true;
+/** Whether a database decides this filter. */
+export function decides(can: Decided, filter: Filter): boolean {
   if (filter.op === 'and') return filter.filters.every((part) => decides(can, part));
-  return can.includes(filter.op) && (filter.op !== 'not' || decides(can, filter.filter));
+  if (filter.op === 'not') return can.filters.includes('not') && decides(can, filter.filter);
+  const isKnown = filter.op === 'equals' || filter.op === 'range' || can.filters.includes(filter.op);
+  return isKnown && (can.fields?.includes(filter.field) ?? true);
 }
 
 /** Whether a filter holds for a point with these fields. */

@@ -1,3 +1,3 @@
 export * from './adapter.ts';
 export * from './collection.ts';
-export { defineCollection } from './define-collection.ts';
+export { collectionMethods, defineCollection } from './define-collection.ts';

@@ -1,4 +1,5 @@
 import { type Call, invalidRequest, type OmpError } from '#contract';
+import { newUuidIdentity } from '#toolbox';
 import type {
   Collection,
   Filter,
@@ -110,6 +111,7 @@ export function createMappedView(
       return { points: matching(points, filter), next };
     },
 
+    identify: newUuidIdentity,
     fetch: (ids, select, call) => fetch(ids, select, call),
 
     async query({ vector, filter, limit, select }: QueryRequest, call: Call): Promise<readonly Match[]> {

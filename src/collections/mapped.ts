@@ -2,28 +2,17 @@ import {
   backgroundCall,
   type Call,
   type EmbedderIdentity,
-  type ExportPart,
-  type ExportQuery,
   type Finding,
   type Log,
   type ProviderMethods,
 } from '#contract';
-import { recordBytes } from '#toolbox';
-import type {
-  Collection,
-  CollectionSpec,
-  Description,
-  Filter,
-  FoundPoint,
-  MappingOptions,
-  Measure,
-} from './collection.ts';
-import { both, equals, holds } from './filters.ts';
+import type { Collection, CollectionSpec, Description, FoundPoint, MappingOptions, Measure } from './collection.ts';
+import { equals } from './filters.ts';
 import { createMappedView, type ForeignCollection } from './mapped-view.ts';
 import { hasTime, kept, type Mapping, mappingOf, recognised, settingOf, toOwn, unsupported } from './mapping.ts';
-import { toMemory } from './points.ts';
 import { createReading, maxResults } from './reading.ts';
-import { fetchAll } from './walk.ts';
+import { MAX_SORTED } from './walk.ts';
+import { exportPage, holdingsOf } from './walks.ts';
 import { createWriting } from './writing.ts';
 
 /*
@@ -154,7 +143,13 @@ export async function openMapped(
     log.warn({}, `this mapped collection: ${warning}`);
   const view = createMappedView(raw, { provider: name, ...examined });
   const shelf = {
-    ...{ collection: view, model: embedder.model, dimensions: embedder.dimensions, scoped: false },
+    ...{
+      collection: view,
+      model: embedder.model,
+      dimensions: embedder.dimensions,
+      scoped: false,
+      max_scan: MAX_SORTED,
+    },
     kept: (memory: Parameters<typeof kept>[2]) => kept(mapping, name, memory),
   };
   return {
@@ -170,9 +165,15 @@ export async function openMapped(
       explain: true,
     },
     ...createReading(shelf),
-    export: (query, call) => exportPage({ view, temporal, provider: name, model: embedder.model }, query, call),
+    export(query, call) {
+      if (query.since !== undefined && !temporal) throw unsupported(name, 'since: the collection has no times');
+      return exportPage(shelf, query, call);
+    },
     ...(options.writable
-      ? withoutImport(createWriting(shelf, { max_record_bytes }))
+      ? {
+          ...withoutImport(createWriting(shelf, { max_record_bytes })),
+          holdings: (query, call) => holdingsOf(shelf, query, call),
+        }
       : { read_only: `the collection is read-only: ${settingOf(name, 'writable')}=true lets the gateway change it` }),
     ping: (call) => raw.ping(call),
     close: () => raw.close(),
@@ -181,39 +182,6 @@ export async function openMapped(
 
 /** Ids and times are the application's. */
 const withoutImport = ({ import: _, ...methods }: ReturnType<typeof createWriting>) => methods;
-
-interface Exported {
-  readonly view: Collection & Pick<ForeignCollection, 'page'>;
-  readonly temporal: boolean;
-  readonly provider: string;
-  readonly model: string;
-}
-
-/** A page of the database's own order. One that is too large is read again by half. */
-async function exportPage(
-  { view, temporal, provider, model }: Exported,
-  { ids, user_id, since, vectors, limit, max_bytes, after }: ExportQuery,
-  call: Call,
-): Promise<ExportPart> {
-  if (since !== undefined && !temporal) throw unsupported(provider, 'since: the collection has no times');
-  const wanted: Filter[] = [
-    ...(user_id === undefined ? [] : [equals('user_id', user_id)]),
-    ...(since === undefined ? [] : [{ op: 'range', field: 'updated', from: Date.parse(since) } as const]),
-  ];
-  const filter = wanted.length === 0 ? undefined : both(...wanted);
-  const select = { vector: vectors };
-  for (let count = limit; ; count = Math.ceil(count / 2)) {
-    const { points, next } = ids
-      ? { points: await fetchAll(view, ids, select, call), next: undefined }
-      : await view.page({ filter, after, limit: count, select }, call);
-    const items = points
-      .filter((point) => !filter || holds(filter, point.fields))
-      .map((point) => ({ memory: toMemory(point, model), vector: point.vector ?? null }));
-    const bytes = items.reduce((sum, { memory }) => sum + recordBytes(memory), 0);
-    // Ids come as one page.
-    if (ids || bytes <= max_bytes || count === 1) return { items, next };
-  }
-}
 
 const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
   area,

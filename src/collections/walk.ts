@@ -1,5 +1,5 @@
 import { type Call, invalidRequest } from '#contract';
-import type { Collection, Filter, FoundPoint, Selection } from './collection.ts';
+import type { Filter, FoundPoint, Points, Selection } from './collection.ts';
 import { between, both, equals } from './filters.ts';
 import { LIGHT, PLACES, placeOf } from './points.ts';
 
@@ -38,17 +38,13 @@ export const numberOf = (point: FoundPoint, by: string): number => Number(point.
 const idOf = ({ fields }: FoundPoint): string => String(fields.memory_id);
 
 /** Yields points in order, in parts. Reads in proportion to what is taken, not to what there is. */
-export function walk(collection: Collection, wanted: Walk, call: Call): AsyncGenerator<readonly FoundPoint[], void> {
+export function walk(collection: Points, wanted: Walk, call: Call): AsyncGenerator<readonly FoundPoint[], void> {
   const { order } = collection.traits;
   if (order === 'position') return byPosition(collection, wanted, call);
   return order === 'number' ? byNumber(collection, wanted, call) : byWindows(collection, wanted, call);
 }
 
-async function* byPosition(
-  collection: Collection,
-  { by, descending, filter, select, chunk, ...rest }: Walk,
-  call: Call,
-) {
+async function* byPosition(collection: Points, { by, descending, filter, select, chunk, ...rest }: Walk, call: Call) {
   for (let after = rest.after; ; ) {
     const points = await collection.scan({ filter, order: { by, descending }, after, limit: chunk, select }, call);
     yield points;
@@ -79,7 +75,7 @@ function bearings({ by, descending, after }: Walk) {
 }
 
 /** The database sorts by the number: equal ones are put in order here. */
-async function* byNumber(collection: Collection, wanted: Walk, call: Call) {
+async function* byNumber(collection: Points, wanted: Walk, call: Call) {
   const { by, descending, filter, select, chunk } = wanted;
   const { sign, near: start, far, sorted, within } = bearings(wanted);
   const limit = Math.min(chunk + EXTRA, collection.traits.max_limit);
@@ -112,7 +108,7 @@ async function* byNumber(collection: Collection, wanted: Walk, call: Call) {
  * The database sorts nothing. Most lists are short: one read tries all that is left. Then windows of the number are read. Places are spread evenly,
  * so that a window can be as small as what is wanted, and is read whole at once; of times, large ones are read without contents.
  */
-async function* byWindows(collection: Collection, wanted: Walk, call: Call) {
+async function* byWindows(collection: Points, wanted: Walk, call: Call) {
   const { by, filter, select, chunk } = wanted;
   const { near, far, sorted, within } = bearings(wanted);
   const points = await collection.scan({ filter: both(filter, within(near, far)), limit: chunk + 1, select }, call);
@@ -155,9 +151,9 @@ interface Window {
  * How wide windows were, by what they were read for: the next page begins so. It costs only requests if it is wrong. Beyond so many, the oldest is
  * forgotten.
  */
-const WIDTHS = new WeakMap<Collection, Map<number, number>>();
+const WIDTHS = new WeakMap<Points, Map<number, number>>();
 const MAX_WIDTHS = 1_000;
-function remember(collection: Collection, key: number, width: number): void {
+function remember(collection: Points, key: number, width: number): void {
   const known = WIDTHS.get(collection) ?? new Map<number, number>();
   WIDTHS.set(collection, known.set(key, width));
   const [oldest] = known.keys();
@@ -166,7 +162,7 @@ function remember(collection: Collection, key: number, width: number): void {
 
 /** Windows of a number, the nearest first, each about as wide as the one before had to be. Some are empty. */
 export async function* windows(
-  collection: Collection,
+  collection: Points,
   { by, filter, near: start, far, most, select }: Windows,
   call: Call,
 ): AsyncGenerator<Window, void> {
@@ -205,7 +201,7 @@ export async function* windows(
 }
 
 /** All points that match, without their contents. */
-export async function findAll(collection: Collection, filter: Filter, call: Call): Promise<readonly FoundPoint[]> {
+export async function findAll(collection: Points, filter: Filter, call: Call): Promise<readonly FoundPoint[]> {
   const limit = Math.min(MAX_SORTED + 1, collection.traits.max_limit);
   const points = await collection.scan({ filter, limit, select: LIGHT }, call);
   if (points.length < limit) return points;
@@ -216,7 +212,7 @@ export async function findAll(collection: Collection, filter: Filter, call: Call
 
 /** The points with these ids, in any order. */
 export async function fetchAll(
-  collection: Collection,
+  collection: Points,
   ids: Iterable<string>,
   select: Selection,
   call: Call,
@@ -230,7 +226,7 @@ export async function fetchAll(
 
 /** Reads the points whole, `chunk` at once. Leaves out those that are not there any more. */
 export async function* readInOrder(
-  collection: Collection,
+  collection: Points,
   points: readonly FoundPoint[],
   { chunk, select }: Pick<Walk, 'chunk' | 'select'>,
   call: Call,

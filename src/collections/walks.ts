@@ -1,16 +1,18 @@
 import {
   type Call,
+  type EraseRequest,
   type ExportedMemory,
   type ExportPart,
   type ExportQuery,
+  type Holdings,
   invalidRequest,
   type UserListQuery,
   type UserPart,
   type UserSummary,
 } from '#contract';
 import { recordBytes, visibleMatcher } from '#toolbox';
-import type { Collection, Filter, FoundPoint, Selection } from './collection.ts';
-import { between, both, type Condition, conditionOf, decides, equals } from './filters.ts';
+import type { Collection, Filter, FoundPoint, Points, Selection } from './collection.ts';
+import { between, both, byScan, type Condition, conditionOf, decides, equals, holds } from './filters.ts';
 import { KEYS, LIGHT, PLACES, placeOf, pointId, toMemory, toVector, WHOLE } from './points.ts';
 import type { Shelf } from './reading.ts';
 import { fetchAll, findAll, MAX_SORTED, numberOf, WINDOW, walk, windows } from './walk.ts';
@@ -18,6 +20,9 @@ import { fetchAll, findAll, MAX_SORTED, numberOf, WINDOW, walk, windows } from '
 /*
  * All users, and all memories of the store.
  */
+
+/** What counts its points too. */
+export type CountingShelf = Shelf & { readonly collection: Pick<Collection, 'count'> };
 
 /** Reads for one part, and users that are asked for one by one, if most do not match. */
 const [MAX_READS, LOOKED_AT] = [20, 200];
@@ -28,7 +33,7 @@ const SUMMARISED: Selection = { fields: ['user_id', 'user_place', 'scope', 'upda
  * Users in the order of their places. One read has the points of many users, whole; who has more than a read returns is counted. So a page takes
  * some requests, and for a user with very many memories two more. `after`: a place, and a user there after which it goes on.
  */
-export async function listUsers(shelf: Shelf, query: UserListQuery, call: Call): Promise<UserPart> {
+export async function listUsers(shelf: CountingShelf, query: UserListQuery, call: Call): Promise<UserPart> {
   const { users, prefix = '', after = '0', limit } = query;
   const isVisible = visibleMatcher(query);
   const items: UserSummary[] = [];
@@ -89,13 +94,13 @@ function grouped(points: readonly FoundPoint[]): FoundUser[] {
 }
 
 async function usersFrom(
-  { collection }: Shelf,
+  { collection }: CountingShelf,
   { place: from, prefix }: { place: number; prefix: string },
   call: Call,
 ): Promise<Users> {
   const by = 'user_place';
   const begins: Filter = { op: 'prefix', field: 'user_id', value: prefix };
-  const narrowed = prefix !== '' && decides(collection.traits.filters, begins) ? [begins] : [];
+  const narrowed = prefix !== '' && decides(byScan(collection.traits), begins) ? [begins] : [];
   if (collection.traits.order !== 'none') {
     const filter = both(between(by, from, PLACES), ...narrowed);
     const order = { by, descending: false };
@@ -119,7 +124,12 @@ async function usersFrom(
 }
 
 /** All users at a place, of whom one is known: nearly always there is nobody else. */
-async function usersAt(collection: Collection, place: number, user: string, call: Call): Promise<FoundUser[]> {
+async function usersAt(
+  collection: CountingShelf['collection'],
+  place: number,
+  user: string,
+  call: Call,
+): Promise<FoundUser[]> {
   const names = [user];
   if (collection.traits.filters.includes('not')) {
     // Counting what all of them have would grow with it.
@@ -152,13 +162,13 @@ function summarised(
 }
 
 async function summaryOf(
-  shelf: Shelf,
+  shelf: CountingShelf,
   user_id: string,
   { within, outside }: UserListQuery,
   call: Call,
 ): Promise<UserSummary> {
   const { collection } = shelf;
-  const condition = conditionOf({ user_id, within, outside }, collection.traits.filters);
+  const condition = conditionOf({ user_id, within, outside }, byScan(collection.traits));
   if (!condition) return { user_id, count: 0, last_write: '' };
   if (condition.rest) return counted(shelf, user_id, condition, call);
   const { filter } = condition;
@@ -184,7 +194,7 @@ const timeOf = (point: FoundPoint): string => new Date(numberOf(point, 'updated'
 
 /** The database cannot decide which memories count. */
 async function counted(
-  { collection }: Shelf,
+  { collection }: CountingShelf,
   user_id: string,
   { filter, rest }: Condition,
   call: Call,
@@ -195,10 +205,53 @@ async function counted(
   return summarised(user_id, points, () => true);
 }
 
-/** In the order of places. `after`: the place and id of the last memory. */
+export async function holdingsOf(
+  { collection }: CountingShelf,
+  { user_id }: EraseRequest,
+  call: Call,
+): Promise<Holdings> {
+  const memories = await collection.count(equals('user_id', user_id), call);
+  return { memories, vectors: memories };
+}
+
+/** What has pages in an order of its own. */
+export type PagedShelf = Pick<Shelf, 'model'> & { readonly collection: Points & Required<Pick<Points, 'page'>> };
+
+/** Whether exports go by these: places cannot order them. */
+const isPaged = (shelf: Shelf): shelf is Shelf & PagedShelf =>
+  shelf.collection.page !== undefined && !decides(byScan(shelf.collection.traits), between('place', 0, PLACES));
+
+/** A page of the database's own order. One that is too large is read again by half. */
+export async function exportPage(
+  { collection, model }: PagedShelf,
+  { ids, user_id, since, vectors, limit, max_bytes, after }: ExportQuery,
+  call: Call,
+): Promise<ExportPart> {
+  const wanted: Filter[] = [
+    ...(user_id === undefined ? [] : [equals('user_id', user_id)]),
+    ...(since === undefined ? [] : [between('updated', Date.parse(since), undefined)]),
+  ];
+  const asked = wanted.filter((one) => decides(byScan(collection.traits), one));
+  const filter = asked.length === 0 ? undefined : both(...asked);
+  const select = { vector: vectors };
+  for (let count = limit; ; count = Math.ceil(count / 2)) {
+    const { points, next } = ids
+      ? { points: await fetchAll(collection, ids, select, call), next: undefined }
+      : await collection.page({ filter, after, limit: count, select }, call);
+    const items = points
+      .filter(({ fields }) => wanted.every((one) => holds(one, fields)))
+      .map((point) => ({ memory: toMemory(point, model), vector: vectors ? toVector(point) : null }));
+    const bytes = items.reduce((sum, { memory }) => sum + recordBytes(memory), 0);
+    // Ids come as one page.
+    if (ids || bytes <= max_bytes || count === 1) return { items, next };
+  }
+}
+
+/** In the order of places, or that of the collection's pages. `after`: the place and id of the last memory, or what the collection says. */
 export async function exportPart(shelf: Shelf, query: ExportQuery, call: Call): Promise<ExportPart> {
   const { ids, user_id, since, vectors, limit, max_bytes } = query;
   const { collection, model } = shelf;
+  if (isPaged(shelf)) return exportPage(shelf, query, call);
   const select = { fields: [...(WHOLE.fields ?? []), 'place'], vector: vectors };
   const { place, last } = readCursor(query.after ?? '0');
   const items: ExportedMemory[] = [];

@@ -21,12 +21,11 @@ import {
   effectivePatch,
   mergeExtensions,
   newRecord,
-  newUuidIdentity,
   recordTooLarge,
   requireFits,
   requireVersion,
 } from '#toolbox';
-import type { Point, Traits } from './collection.ts';
+import type { FoundPoint, Point, Points } from './collection.ts';
 import { equals } from './filters.ts';
 import { isBlank, KEYS, pointBytes, pointId, toPoint, toVector, WITH_VECTOR } from './points.ts';
 import { find, memoryOf, type Shelf } from './reading.ts';
@@ -45,35 +44,36 @@ const isMeasurable = (vector: Float32Array): boolean => {
 };
 
 /** Throws `payload_too_large` if the database takes no such point. */
-function storablePoint(
-  memory: Memory,
-  vector: Vector,
-  { measure, ids, max_point_bytes, max_batch_bytes }: Traits,
-): Point {
+function storablePoint(memory: Memory, vector: Vector, { traits, sizeOf = pointBytes }: Points): Point {
+  const { measure, ids, max_point_bytes, max_batch_bytes } = traits;
   // Where the measure does not depend on lengths, what was given stays as it was.
   const point = toPoint(
     memory,
     measure.startsWith('cosine') && vector && isMeasurable(vector) ? vector : toUnit(vector),
     ids,
   );
-  const { fields, whole } = pointBytes(point);
+  const { fields, whole } = sizeOf(point);
   const max = Math.min(max_point_bytes ?? max_batch_bytes, max_batch_bytes);
   if (fields > max || whole > max_batch_bytes) throw recordTooLarge(max);
   return point;
 }
 
 /** As few requests as the points fit into. */
-function chunksOf(points: readonly Point[], { max_batch, max_batch_bytes }: Traits): Point[][] {
+function chunksOf(points: readonly Point[], { traits, partOf = () => '', sizeOf = pointBytes }: Points): Point[][] {
+  const { max_batch, max_batch_bytes } = traits;
   const chunks: Point[][] = [];
-  let bytes = 0;
+  const open = new Map<string, { readonly chunk: Point[]; bytes: number }>();
   for (const point of points) {
-    const { whole } = pointBytes(point);
-    const chunk = chunks.at(-1);
-    bytes += whole;
-    if (chunk && chunk.length < max_batch && bytes <= max_batch_bytes) chunk.push(point);
-    else {
-      chunks.push([point]);
-      bytes = whole;
+    const part = partOf(String(point.fields.user_id));
+    const { whole } = sizeOf(point);
+    const last = open.get(part);
+    if (last && last.chunk.length < max_batch && last.bytes + whole <= max_batch_bytes) {
+      last.chunk.push(point);
+      last.bytes += whole;
+    } else {
+      const chunk = [point];
+      chunks.push(chunk);
+      open.set(part, { chunk, bytes: whole });
     }
   }
   return chunks;
@@ -93,11 +93,10 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
     if (shelf.kept && vector && isBlank(vector))
       throw invalidRequest('content: the embedding of this text is zero, so the collection cannot store it');
   };
-  const storable = (memory: Memory, vector: Vector) => storablePoint(memory, vector, traits);
-  const chunked = (points: readonly Point[]) => chunksOf(points, traits);
+  const storable = (memory: Memory, vector: Vector) => storablePoint(memory, vector, collection);
 
   const create = ({ input, vector }: NewVector) => {
-    const memory = kept(newRecord(input, model, shelf.kept && newUuidIdentity()));
+    const memory = kept(newRecord(input, model, collection.identify?.(input.user_id)));
     requireMeaning(vector);
     return { memory, point: storable(memory, vector) };
   };
@@ -106,7 +105,10 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
     const created = items.map((item) => orError(() => create(item)));
     const failures = new Map<Point, OmpError>();
     let stored = 0;
-    for (const chunk of chunked(created.flatMap((one) => (one instanceof OmpError ? [] : [one.point])))) {
+    for (const chunk of chunksOf(
+      created.flatMap((one) => (one instanceof OmpError ? [] : [one.point])),
+      collection,
+    )) {
       try {
         await collection.upsert(chunk, call);
         stored += chunk.length;
@@ -123,7 +125,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
   const change = async <Result>(
     ref: Ref,
     call: Call,
-    make: (memory: Memory, vector: Vector) => Promise<Result | undefined>,
+    make: (memory: Memory, point: FoundPoint) => Promise<Result | undefined>,
   ): Promise<Result | undefined> =>
     mutex(ref.id, async () => {
       for (;;) {
@@ -131,29 +133,29 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
         const point = await find(shelf, ref, call, WITH_VECTOR);
         const memory = requireVersion(memoryOf(shelf, point), ref);
         if (!point || !memory) return undefined;
-        const result = await make(memory, toVector(point));
+        const result = await make(memory, point);
         if (result !== undefined) return result;
       }
     });
 
   const update = ({ ref, patch: wanted, vector: embedded }: UpdateRequest, call: Call) =>
-    change(ref, call, async (before, stored) => {
+    change(ref, call, async (before, found) => {
       const patch = effectivePatch(before, wanted);
       if (!patch) return before;
       requireFits(before, patch, max_record_bytes);
       const after = kept(patched(before, patch));
       requireMeaning(embedded);
-      const point = storable(after, patch.content === undefined ? stored : embedded);
-      if (!collection.replace) await collection.upsert([point], call);
+      const point = storable(after, patch.content === undefined ? toVector(found) : embedded);
+      if (collection.patch) await collection.patch(point, found, call);
+      else if (!collection.replace) await collection.upsert([point], call);
       else if (!(await collection.replace(point, Date.parse(before.updated_at), call))) return undefined;
       return after;
     });
 
   const remove = async (ref: Ref, call: Call): Promise<boolean> => {
-    const removed = await change(ref, call, async ({ id, updated_at }) => {
-      const point = pointId(id, traits.ids);
-      if (!collection.removeIf) await collection.remove([point], call);
-      else if (!(await collection.removeIf(point, Date.parse(updated_at), call))) return undefined;
+    const removed = await change(ref, call, async ({ updated_at }, { id }) => {
+      if (!collection.removeIf) await collection.remove([id], call);
+      else if (!(await collection.removeIf(id, Date.parse(updated_at), call))) return undefined;
       return true;
     });
     return removed === true;
@@ -200,7 +202,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
           points.set(memory.id, storable(memory, vector));
           return true;
         });
-        for (const chunk of chunked([...points.values()])) await collection.upsert(chunk, call);
+        for (const chunk of chunksOf([...points.values()], collection)) await collection.upsert(chunk, call);
         return stored;
       },
     );
@@ -216,10 +218,6 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
     update,
     delete: remove,
     erase,
-    holdings: async ({ user_id }, call) => {
-      const memories = await collection.count(equals('user_id', user_id), call);
-      return { memories, vectors: memories };
-    },
     import: importAll,
   } satisfies Partial<ProviderMethods>;
 }

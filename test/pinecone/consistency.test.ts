@@ -1,14 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Memory } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { createConsistency, createTokens } from '../../providers/pinecone/gateway-index/consistency.ts';
-import {
-  createIndexFind,
-  type GatewayIndex,
-  toMetadata,
-} from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import { createGatewayCollection } from '../../providers/pinecone/gateway-index/gateway-collection.ts';
+import type { GatewayIndex, WrittenPoint } from '../../providers/pinecone/gateway-index/gateway-reads.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createOverlay, type Overlay } from '../../providers/pinecone/overlay.ts';
+import { createOverlay, type Overlay, type RecentWrite } from '../../providers/pinecone/overlay.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import { eventually } from '../support/eventually.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
@@ -214,6 +211,21 @@ describe('consistency tokens', () => {
       expect(client.behind).toBeGreaterThan(3);
     });
 
+    it('a request that reads more than once waits once, and says so once', async () => {
+      const user = freshUser();
+      const inputs = Array.from({ length: 100 }, (_, i) => memoryOf(user, `known ${i}`));
+      await here.batch({ inputs }, call);
+      await server.settle();
+      await server.lag({ held: true });
+      const client = createSession();
+      await here.add({ input: memoryOf(user, 'the cat sleeps') }, client.call());
+      await server.resetCalls();
+      expect(await hasty.list(listOf(user, { tags: ['none'] }), client.call())).toEqual([]);
+      const operations = (await server.calls()).map(({ operation }) => operation);
+      expect(operations).toEqual(['query', 'list', 'fetch', 'list', 'fetch']);
+      expect(client.behind).toBe(1);
+    });
+
     it('a memory that fetch does not show yet says so too', async () => {
       await server.lag({ fetchMs: 3_600_000 });
       const client = createSession();
@@ -249,7 +261,10 @@ describe('consistency tokens', () => {
 });
 
 describe('the overlay', () => {
-  const opened: Overlay[] = [];
+  interface Written extends RecentWrite {
+    readonly memory: Memory;
+  }
+  const opened: Overlay<Written>[] = [];
   afterEach(() => {
     for (const overlay of opened.splice(0)) overlay.close();
   });
@@ -259,7 +274,7 @@ describe('the overlay', () => {
     const clock = { now: 0 };
     const shown = new Map<string, number>();
     const log = recordingLog();
-    const overlay = createOverlay({
+    const overlay = createOverlay<Written>({
       settle_ms: 1_000,
       shows: (namespace, lsn) => (shown.get(namespace) ?? 0) >= lsn,
       log,
@@ -275,7 +290,7 @@ describe('the overlay', () => {
   const VECTOR = Float32Array.of(1, 0);
 
   let made = 0;
-  function written(user_id: string, more: Partial<Memory> = {}): { memory: Memory; vector: Float32Array } {
+  function written(owner: string, more: Partial<Memory> = {}): Written {
     made += 1;
     const created_at = new Date(Date.UTC(2026, 0, 1) + made).toISOString();
     const fixed = {
@@ -285,9 +300,10 @@ describe('the overlay', () => {
       embedding_model: 'm',
       status: 'done',
     } as const;
-    return { memory: { ...memoryOf(user_id, `memory ${made}`), ...fixed, ...more }, vector: VECTOR };
+    const memory: Memory = { ...memoryOf(owner, `memory ${made}`), ...fixed, ...more };
+    return { id: memory.id, owner, memory, vector: VECTOR };
   }
-  const idsOf = (overlay: Overlay, user: string) => overlay.of(user).live.map(({ memory }) => memory.id);
+  const idsOf = (overlay: Overlay<Written>, user: string) => overlay.of(user).live.map(({ id }) => id);
 
   describe('an entry leaves', () => {
     it.each([
@@ -307,13 +323,13 @@ describe('the overlay', () => {
       shown.set('another', 100).set(NAMESPACE, seen);
       overlay.put(written('of another user'), { namespace: NAMESPACE, lsn });
       overlay.put(kept, { namespace: NAMESPACE, lsn });
-      overlay.bury(gone.memory, { namespace: NAMESPACE, lsn });
+      overlay.bury(gone, { namespace: NAMESPACE, lsn });
       clock.now = ms;
-      expect(overlay.get(kept.memory.id)).toEqual(isLive ? kept : undefined);
-      expect(overlay.get(gone.memory.id)).toBe(isDeleted ? null : undefined);
+      expect(overlay.get(kept.id)).toEqual(isLive ? kept : undefined);
+      expect(overlay.get(gone.id)).toBe(isDeleted ? null : undefined);
       expect(overlay.of('u')).toEqual({
         live: isLive ? [kept] : [],
-        deleted: new Set(isDeleted ? [gone.memory.id] : []),
+        deleted: new Set(isDeleted ? [gone.id] : []),
       });
     });
 
@@ -321,27 +337,33 @@ describe('the overlay', () => {
       const { overlay } = open();
       const [first, second, untold] = [written('u'), written('u'), written('u')] as const;
       overlay.put(first, { namespace: NAMESPACE, lsn: 5 });
-      overlay.bury(second.memory, { namespace: NAMESPACE, lsn: 6 });
+      overlay.bury(second, { namespace: NAMESPACE, lsn: 6 });
       overlay.put(untold, UNTOLD);
       expect(overlay.of('u', 4)).toEqual(overlay.of('u'));
-      expect(overlay.of('u', 5)).toEqual({ live: [untold], deleted: new Set([second.memory.id]) });
+      expect(overlay.of('u', 5)).toEqual({ live: [untold], deleted: new Set([second.id]) });
       expect(overlay.of('u', 6)).toEqual({ live: [untold], deleted: new Set() });
     });
   });
 
   it('a memory that is deleted during its fetch is absent', async () => {
-    const { overlay } = open();
     const ids = createIds(new Uint8Array(32));
-    const { memory } = written('u', { id: ids.make('u', Date.now()) });
+    const id = ids.make('u', Date.now());
+    const overlay = createOverlay<WrittenPoint>({ settle_ms: 1_000, shows: () => false, log: recordingLog() });
+    onTestFinished(overlay.close);
+    const time = '2026-01-02T03:04:05.678Z';
+    const metadata = { content: 'text', user_id: 'u', created_at: time, updated_at: time };
+    let isDeleted = false;
     const fetch: Service['fetch'] = async () => {
-      overlay.bury(memory, UNTOLD);
-      return new Map([[memory.id, { id: memory.id, values: [1, 0], metadata: toMetadata(memory, true) }]]);
+      if (isDeleted) overlay.bury({ id, owner: ids.userPart('u') }, UNTOLD);
+      return new Map([[id, { id, values: [1, 0], metadata }]]);
     };
     const consistency = createConsistency({ secret: new Uint8Array(32), wait_ms: 0, look: async () => undefined });
     const namespaces = createNamespaces('single', NAMESPACE);
-    const own = { service: { fetch }, ids, namespaces, overlay, consistency, model: 'm' } as unknown as GatewayIndex;
-    const find = createIndexFind(own, { settle_ms: 1_000, consistency_wait_ms: 0 });
-    expect(await find(refTo(memory.id), call)).toBeUndefined();
+    const own = { service: { fetch }, ids, namespaces, overlay, consistency, metric: 'cosine', settle_ms: 1_000 };
+    const { find } = createGatewayCollection(own as unknown as GatewayIndex);
+    expect(await find?.(refTo(id), call)).toMatchObject({ id, fields: { content: 'text' } });
+    isDeleted = true;
+    expect(await find?.(refTo(id), call)).toBeUndefined();
   });
 
   describe('when there are too many', () => {
@@ -349,12 +371,12 @@ describe('the overlay', () => {
       const { overlay } = open({ max_entries: 3 });
       const [a, b, c, d] = [written('u'), written('u'), written('u'), written('u')] as const;
       for (const one of [a, b, c]) overlay.put(one, UNTOLD);
-      overlay.bury(a.memory, UNTOLD);
-      overlay.get(b.memory.id);
+      overlay.bury(a, UNTOLD);
+      overlay.get(b.id);
       overlay.put(d, UNTOLD);
-      expect(overlay.get(b.memory.id)).toBeUndefined();
-      expect(overlay.get(a.memory.id)).toBeNull();
-      expect(idsOf(overlay, 'u')).toEqual([d.memory.id, c.memory.id]);
+      expect(overlay.get(b.id)).toBeUndefined();
+      expect(overlay.get(a.id)).toBeNull();
+      expect(idsOf(overlay, 'u')).toEqual([c.id, d.id]);
     });
 
     it('long ones count for more than short ones', () => {
@@ -377,12 +399,12 @@ describe('the overlay', () => {
       const entry = written('u', { content: 'x'.repeat(20_000) });
       for (let turn = 0; turn < 50; turn++) {
         overlay.put(entry, UNTOLD);
-        overlay.bury(entry.memory, UNTOLD);
+        overlay.bury(entry, UNTOLD);
       }
       const other = written('u', { content: 'x'.repeat(20_000) });
       overlay.put(other, UNTOLD);
-      expect(overlay.get(entry.memory.id)).toBeNull();
-      expect(overlay.get(other.memory.id)).toEqual(other);
+      expect(overlay.get(entry.id)).toBeNull();
+      expect(overlay.get(other.id)).toEqual(other);
     });
 
     it('a warning says how many were forgotten too early, at most once a minute', () => {
@@ -404,7 +426,7 @@ describe('the overlay', () => {
       overlay.put(entry, { namespace: NAMESPACE, lsn: 9 });
       clock.now = 5_000;
       for (let turn = 0; turn < 2; turn++) overlay.put(written('u'), UNTOLD);
-      expect(overlay.get(entry.memory.id)).toBeUndefined();
+      expect(overlay.get(entry.id)).toBeUndefined();
       expect(log.lines).toEqual([]);
     });
   });

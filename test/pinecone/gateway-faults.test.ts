@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Call, Embedder, Memory, MemoryPatch } from '#contract';
+import type { Call, Embedder, Memory } from '#contract';
 import { callOf, gate } from '../embedding/observed-embedder.ts';
 import { eventually } from '../support/eventually.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -27,35 +27,6 @@ describe('concurrency', () => {
   }
 
   describe('within one gateway', () => {
-    it('[SPEC PATCH /memories/{id}] 50 patches of different fields lose nothing, though none of them is shown yet', async () => {
-      const memory = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
-      await server.lag({ held: true });
-      const extensions = Object.fromEntries(Array.from({ length: 47 }, (_, index) => [`x-${index}`, index]));
-      const fields: MemoryPatch = { content: 'a dog barks', tags: ['a', 'b'], valid_to: '2030-01-01T00:00:00.000Z' };
-      const patches: MemoryPatch[] = [
-        ...Object.entries(fields).map(([name, value]) => ({ [name]: value })),
-        ...Object.entries(extensions).map(([name, value]) => ({ extensions: { [name]: value } })),
-      ];
-      const answers = await Promise.all(patches.map((patch) => here.update({ ref: refTo(memory.id), patch }, call)));
-      const last = await here.get(refTo(memory.id), call);
-      expect(last).toMatchObject({ ...fields, extensions });
-      const times = answers.map((answer) => answer?.updated_at as string);
-      expect(new Set(times).size).toBe(50);
-      expect(last?.updated_at).toBe([...times].sort().at(-1));
-      expect(await here.search(searchFor(user, 'a dog barks'), call)).toEqual([{ memory: last, score: 1 }]);
-      expect(await settled()).toEqual([last]);
-    });
-
-    it('of patches and a delete at the same time, those before it change the memory and those after it find none', async () => {
-      const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
-      const patch = (confidence: number) => here.update({ ref: refTo(id), patch: { confidence } }, call);
-      const remove = () => here.delete(refTo(id), call);
-      const answers = await Promise.all([patch(0.1), patch(0.2), remove(), patch(0.3), remove()]);
-      const [first, second, deleted, third, again] = answers as [Memory, Memory, boolean, undefined, boolean];
-      expect([first.confidence, second.confidence, deleted, third, again]).toEqual([0.1, 0.2, true, undefined, false]);
-      expect(await settled()).toEqual([]);
-    });
-
     it('a patch that is given up while it waits changes nothing', async () => {
       const { id } = await here.add({ input: memoryOf(user, 'the cat sleeps') }, call);
       const controller = new AbortController();

@@ -1,17 +1,16 @@
+import { collectionMethods } from '#collections';
 import type { Call, Memory } from '#contract';
 import { toUnit, toUnitHalf } from '#ranking';
-import type { Metadata } from '../../providers/pinecone/client/client.ts';
-import { connect } from '../../providers/pinecone/client/client.ts';
+import { connect, type Metadata } from '../../providers/pinecone/client/client.ts';
 import { userFilter } from '../../providers/pinecone/filter.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
-import { createIndexList } from '../../providers/pinecone/gateway-index/gateway-list.ts';
-import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import { changes, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
-import { createIndexSearch } from '../../providers/pinecone/gateway-index/gateway-search.ts';
+import { createGatewayCollection } from '../../providers/pinecone/gateway-index/gateway-collection.ts';
+import type { GatewayIndex, WrittenPoint } from '../../providers/pinecone/gateway-index/gateway-reads.ts';
+import { toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
 import type { Options } from '../../providers/pinecone/pinecone-options.ts';
-import { toValues } from '../../providers/pinecone/score.ts';
+import { toPoint } from '../../src/collections/points.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { call, memoryOf } from '../support/requests.ts';
@@ -27,7 +26,7 @@ export const vectorOf = (text: string, dimension: number): Float32Array => {
 };
 
 const EVERY_WRITE = { settle_ms: 3_600_000, shows: () => false, max_entries: 50_000 };
-const makeOverlay = () => createOverlay({ ...EVERY_WRITE, log: recordingLog() });
+const makeOverlay = () => createOverlay<WrittenPoint>({ ...EVERY_WRITE, log: recordingLog() });
 
 /** One user's memories in a gateway's index on this server, and what its verbs work with. It remembers all of its writes. */
 export function openUserIndex(
@@ -52,19 +51,24 @@ export function openUserIndex(
     namespaces: createNamespaces(layout, base),
     overlay: makeOverlay(),
     consistency: createConsistency({ secret, wait_ms: 0, look }),
-    model: 'model',
     metric,
     moved: false,
-    max_scan,
+    ...{ settle_ms: EVERY_WRITE.settle_ms, consistency_wait_ms: 0 },
   };
   const namespace = own.namespaces.of(ids.userPart(user_id));
 
+  const pointOf = (memory: Memory) => toPoint(memory, vectorOf(memory.content, dimension), 'text');
   const toRecord = (memory: Memory) => {
-    const { values, embedded } = toValues(vectorOf(memory.content, dimension));
-    return { id: memory.id, values, metadata: toMetadata(memory, embedded) };
+    const { id, vector, fields } = pointOf(memory);
+    return { id, values: vector, metadata: toMetadata(id, fields) };
   };
-  const remember = (memory: Memory, lsn: number | undefined) =>
-    own.overlay.put({ memory, vector: vectorOf(memory.content, dimension) }, { namespace, lsn });
+  /** What a process just started makes of the index: it remembers no pages. */
+  const collectionOf = (index: GatewayIndex = own) => createGatewayCollection(index);
+  const methodsOf = (index?: GatewayIndex) =>
+    collectionMethods(
+      { collection: collectionOf(index), model: 'model', dimensions: dimension, scoped: false, max_scan },
+      1e9,
+    );
   const send = async (path: string, body: object) => {
     const { status, body: answer } = await post(server, path, { ...body, namespace });
     if (status !== 200) throw new Error(JSON.stringify(answer));
@@ -81,18 +85,11 @@ export function openUserIndex(
       const made = { id: ids.make(user_id, created_ms), created_at, updated_at: created_at };
       return { ...memoryOf(user_id, 'tea'), ...made, embedding_model: 'model', status: 'done', ...more };
     },
+    metadataOf: (memory: Memory): Metadata => toRecord(memory).metadata,
     /** As this gateway writes. */
-    async add(memory: Memory) {
-      remember(memory, await service.upsert(namespace, [toRecord(memory)], call));
-    },
-    async change(before: Memory, after: Memory) {
-      const { values, embedded } = toValues(vectorOf(after.content, dimension));
-      const change = { id: after.id, values, metadata: changes(before, after, embedded) };
-      remember(after, await service.update(namespace, change, call));
-    },
-    async remove(memory: Memory) {
-      own.overlay.bury(memory, { namespace, lsn: await service.remove(namespace, [memory.id], call) });
-    },
+    add: (memory: Memory) => collectionOf().upsert([pointOf(memory)], call),
+    change: (before: Memory, after: Memory) => collectionOf().patch?.(pointOf(after), pointOf(before), call),
+    remove: ({ id }: Memory) => collectionOf().remove([id], call),
     /** As another gateway writes: any number at once, with any metadata on top. */
     async seed(memories: readonly Memory[], more: Metadata = {}) {
       const together = Math.min(1_000, Math.floor(1_900_000 / (500 + JSON.stringify([memories[0], more]).length)));
@@ -112,18 +109,19 @@ export function openUserIndex(
       own.overlay.close();
       own.overlay = makeOverlay();
     },
+    /** `altered`: parts of the index that err. */
+    methods: (altered: Partial<GatewayIndex>) => methodsOf({ ...own, ...altered }),
     /** A list of a process just started, which remembers no pages. */
-    restarted: () => createIndexList(own),
+    restarted: () => methodsOf().list,
     /** `altered`: parts of the index that err. */
     search(
       query: string,
       more: { tags?: readonly string[]; limit?: number } = {},
       altered: Partial<GatewayIndex> = {},
     ) {
-      const used: GatewayIndex = { ...own, ...altered };
-      const search = createIndexSearch(used, createIndexList(used));
       const vector = vectorOf(query, dimension);
-      return search({ user_id, text: query, vector, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more }, call);
+      const asked = { user_id, text: query, vector, tags: [], within: null, max_bytes: 1e9, limit: 10, ...more };
+      return methodsOf({ ...own, ...altered }).search(asked, call);
     },
     close: () => own.overlay.close(),
   };

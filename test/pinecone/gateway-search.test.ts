@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Memory, SearchHit } from '#contract';
 import { roundScore } from '#ranking';
-import { type GatewayIndex, toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-reads.ts';
 import type { Metric } from '../../providers/pinecone/score.ts';
 import { score } from '../pinecone-server/score.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
@@ -112,7 +112,7 @@ describe('search', () => {
               if (next.kind === 'restart') index.forget();
             }
           }
-          const { live, deleted } = index.own.overlay.of(index.user_id);
+          const { live, deleted } = index.own.overlay.of(index.userPart);
           if (live.length + deleted.size > 0) overlaid += 1;
           for (const { content: query, ...more } of searches) await expectTruth(memories, query, more);
         },
@@ -149,7 +149,7 @@ describe('search', () => {
 
   it('[SPEC GET /memories/search limit] answers stay below 4 MB though every record has all of its 40,960 bytes', async () => {
     const memories = Array.from({ length: 120 }, (_, i) => memory(i, '[1]'));
-    const metadata = { ...toMetadata(memories[0] as Memory, true), 'x-more': '' };
+    const metadata = { ...index.metadataOf(memories[0] as Memory), 'x-more': '' };
     const padding = 'm'.repeat(40_960 - Buffer.byteLength(JSON.stringify(metadata)));
     await index.seed(memories, { 'x-more': padding });
     for (const limit of [96, 97, 100, 120]) expect(await index.search('[1]', { limit })).toHaveLength(limit);
@@ -186,7 +186,8 @@ it('[SPEC Errors invalid_request] of more than 10,000 equal scores any fill the 
   expect(hits.map(({ score }) => score)).toEqual(Array(10).fill(1));
   expect(Math.max(...(await topKs()))).toBe(10_000);
   await server.resetCalls();
-  for (const memory of equal) index.own.overlay.bury(memory, { namespace: NAMESPACE, lsn: undefined });
+  const owner = index.userPart;
+  for (const { id } of equal) index.own.overlay.bury({ id, owner }, { namespace: NAMESPACE, lsn: undefined });
   await expect(index.search('[1]')).rejects.toMatchObject({ code: 'invalid_request' });
   expect(Math.max(...(await topKs()))).toBe(10_000);
 });

@@ -7,7 +7,7 @@ import { openStoreOf, type Store } from '../support/stores.ts';
 import { UNHURRIED_PINECONE } from '../support/subject.ts';
 
 /** One with every verb that a backend of ours has. */
-export type Gateway = Store & Required<Pick<Store, 'add' | 'update' | 'delete' | 'list' | 'search'>>;
+export type Gateway = Store & Required<Pick<Store, 'add' | 'batch' | 'update' | 'delete' | 'list' | 'search'>>;
 
 export interface GatewayOptions {
   /** On top of key and address. */

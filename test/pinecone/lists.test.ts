@@ -278,13 +278,18 @@ describe('paging', () => {
     it('[SPEC GET /memories cursor] goes on strictly after any place, also one that is no memory', async () => {
       const listing = open();
       const truth = idsOf(await filled(listing, [0, 1, 1, 1, 2, 3]));
+      /** Before and behind all ids of this moment. */
+      const [last, first] = ['v', '0'].map((end) => `${(truth[1] as string).slice(0, 40)}${end.repeat(16)}`) as [
+        string,
+        string,
+      ];
       const behind = (ago: number, id: string) => listed(listing, { after: { created_at: at(ago), id } });
       expect(await behind(1, truth[2] as string)).toEqual(truth.slice(3));
-      expect(await behind(1, '~')).toEqual(truth.slice(1));
-      expect(await behind(1, '!')).toEqual(truth.slice(4));
-      expect(await listed(listing, { after: { created_at: at(0), id: '!' }, until: at(2) })).toEqual(truth.slice(4));
-      expect(await listed(listing, { after: { created_at: at(2), id: '!' }, until: at(1) })).toEqual(truth.slice(5));
-      expect(await listed(listing, { after: { created_at: '0001-01-01T00:00:00.000Z', id: '!' } })).toEqual([]);
+      expect(await behind(1, last)).toEqual(truth.slice(1));
+      expect(await behind(1, first)).toEqual(truth.slice(4));
+      expect(await listed(listing, { after: { created_at: at(0), id: first }, until: at(2) })).toEqual(truth.slice(4));
+      expect(await listed(listing, { after: { created_at: at(2), id: first }, until: at(1) })).toEqual(truth.slice(5));
+      expect(await listed(listing, { after: { created_at: '0001-01-01T00:00:00.000Z', id: first } })).toEqual([]);
     });
 
     it('[SPEC GET /memories until] begins in the middle without reading what is newer', async () => {
@@ -316,28 +321,6 @@ describe('paging', () => {
   });
 
   describe('a list by tags', () => {
-    it('[SPEC Errors invalid_request] says so when more would have to be read than is allowed, and never answers short', async () => {
-      const make = async (max_scan: number, count = 300) => {
-        const listing = open({ max_scan });
-        const truth = await filled(listing, upTo(count), (i) => ({ tags: [100, 199, 299].includes(i) ? ['x'] : [] }));
-        const wanted = truth.filter(({ tags }) => tags.length > 0);
-        return { list: (limit: number) => listed(listing, { tags: ['x'], limit }), wanted: idsOf(wanted) };
-      };
-      const exact = await make(300);
-      expect(await exact.list(5)).toEqual(exact.wanted);
-      const less = await make(299);
-      await expect(less.list(3)).rejects.toMatchObject({
-        code: 'invalid_request',
-        message: expect.stringMatching(/299.*since/),
-      });
-      expect(await less.list(2)).toEqual(less.wanted.slice(0, 2));
-      const least = await make(200);
-      expect(await least.list(2)).toEqual(least.wanted.slice(0, 2));
-      const tooFew = await make(199);
-      await expect(tooFew.list(2)).rejects.toMatchObject({ code: 'invalid_request' });
-      expect(await tooFew.list(1)).toEqual(tooFew.wanted.slice(0, 1));
-    });
-
     it('[SPEC Limits list] alone is bounded: without tags hardly anything is read in vain', async () => {
       const listing = open({ max_scan: 10 });
       const memories = await filled(listing, upTo(200), (i) => (i % 5 === 3 ? { user_id: 'another' } : {}));

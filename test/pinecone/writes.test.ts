@@ -1,10 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Memory } from '#contract';
+import { type Memory, OmpError } from '#contract';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { openPineconeSubject } from '../support/pinecone-server.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { freshUser } from '../support/subject.ts';
+import { openUserIndex } from './gateway-index.ts';
 import { type Gateway, openGateway } from './gateways.ts';
 
 describe('verbs', () => {
@@ -104,6 +105,26 @@ describe('verbs', () => {
       await writer.close();
       await reader.close();
     });
+  });
+
+  it('[Decision 35] a batch for several namespaces says which of its memories were stored', async () => {
+    const index = openUserIndex(server, 64, { layout: 'per-user' });
+    onTestFinished(index.close);
+    const refused = new OmpError('provider_error', 'refused');
+    const { service } = index.own;
+    let sent = 0;
+    const upsert: typeof service.upsert = async (...request) => {
+      sent += 1;
+      if (sent === 2) throw refused;
+      return service.upsert(...request);
+    };
+    const items = ['ana', 'bob', 'ana', 'bob'].map((name) => ({
+      input: memoryOf(name, 'tea'),
+      vector: new Float32Array(64).fill(1),
+    }));
+    const stored = expect.objectContaining({ user_id: 'ana', status: 'done' });
+    const outcomes = await index.methods({ service: { ...service, upsert } }).batch({ items }, call);
+    expect(outcomes).toEqual([stored, refused, stored, refused]);
   });
 
   it('the largest vector and the largest metadata stay below the 2 MB of an upsert', async () => {

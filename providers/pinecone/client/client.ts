@@ -13,12 +13,12 @@ export const MAX_FETCHED = 100;
 /** Maximum characters of a URL: servers and proxies cut it off at 8 KB. */
 const MAX_URL = 8_000;
 /** Maximum ids of one delete. */
-export const MAX_DELETED = 1_000;
+const MAX_DELETED = 1_000;
 /**
  * Maximum bytes of metadata, as JSON in UTF-8. Pinecone takes 40,960 and does not document how it counts. A record with
  * concurrent changes or cleared fields needs a little more than each write.
  */
-const METADATA_BUDGET = 38_000;
+export const METADATA_BUDGET = 38_000;
 
 /** Maximum code points. At four bytes each they leave room for the longest `user_id` and the times. */
 export const MAX_CONTENT_LENGTH = 9_000;
@@ -75,7 +75,7 @@ interface RecordChange {
  * where that is safe (`retry.ts`), and fails with an `OmpError`. Every method names the namespace.
  */
 export interface Service {
-  /** Replaces whole records: at most as many as `upsertChunks` puts together. */
+  /** Replaces whole records: at most 1,000 and 2 MB. */
   upsert(namespace: string, records: readonly NewRecord[], call: Call): Promise<Lsn>;
   /** Does nothing if the record does not exist. */
   update(namespace: string, change: RecordChange, call: Call): Promise<Lsn>;
@@ -298,29 +298,7 @@ const deleteChunks = (ids: readonly string[]): string[][] =>
     ids.slice(at * MAX_DELETED, (at + 1) * MAX_DELETED),
   );
 
-/** Maximum bytes of one upsert. Pinecone takes 2 MB and 1,000 records. */
-const MAX_UPSERT_BYTES = 1_900_000;
-/** Longest decimal form of a number of a vector, with its comma. */
-const NUMBER_BYTES = 26;
-
-/** The records in groups for one upsert each. */
-export function upsertChunks<Item extends { readonly record: NewRecord }>(items: readonly Item[]): Item[][] {
-  const chunks: Item[][] = [];
-  let bytes = Number.POSITIVE_INFINITY;
-  for (const item of items) {
-    const { values, metadata } = item.record;
-    const size = metadataBytes(metadata) + NUMBER_BYTES * values.length + 1_000;
-    if (bytes + size > MAX_UPSERT_BYTES) {
-      chunks.push([]);
-      bytes = 0;
-    }
-    chunks.at(-1)?.push(item);
-    bytes += size;
-  }
-  return chunks;
-}
-
-const metadataBytes = (metadata: Metadata): number => Buffer.byteLength(JSON.stringify(metadata));
+export const metadataBytes = (metadata: Metadata): number => Buffer.byteLength(JSON.stringify(metadata));
 
 /** Does the work for every chunk, a few at once, and starts no more after a failure. Results in the given order. */
 async function forEachChunk<Result>(

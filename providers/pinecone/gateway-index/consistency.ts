@@ -41,6 +41,8 @@ export function createConsistency({ secret, wait_ms, look }: ConsistencyOptions)
   const saw = (namespace: string, lsn: Lsn) => {
     if (lsn !== undefined && !shows(namespace, lsn)) positions.set(namespace, lsn);
   };
+  /** Calls that waited in vain. They wait once. */
+  const behind = new WeakSet<Call>();
   const lsnOf = ({ consistency }: Call, namespace: string) => tokens.read(consistency?.token, namespace);
   return {
     shows,
@@ -51,12 +53,14 @@ export function createConsistency({ secret, wait_ms, look }: ConsistencyOptions)
     },
     async caughtUp(namespace, call) {
       const lsn = lsnOf(call, namespace);
-      if (lsn === undefined || shows(namespace, lsn)) return;
+      if (lsn === undefined || shows(namespace, lsn) || behind.has(call)) return;
       const isShown = async () => {
         saw(namespace, await look(namespace, call));
         return shows(namespace, lsn);
       };
-      if (!(await waitUntil(isShown, wait_ms, call))) call.consistency?.behind();
+      if (await waitUntil(isShown, wait_ms, call)) return;
+      behind.add(call);
+      call.consistency?.behind();
     },
   };
 }

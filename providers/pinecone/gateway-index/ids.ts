@@ -37,12 +37,11 @@ export function createIds(secret: Uint8Array): Ids {
  */
 export function movedId(
   ids: Ids,
-  { id, user_id, created_at }: { readonly id: string; readonly user_id: string; readonly created_at: string },
+  { id, user_id, created_ms }: { readonly id: string; readonly user_id: string; readonly created_ms: number },
 ): string {
-  const time = Date.parse(created_at);
   const hash = createHash('sha256').update(id).digest();
-  if (time < EARLIEST_MS) hash.writeUInt32BE(Math.max(0, Math.floor(time / 1_000)));
-  return userPrefix(ids.userPart(user_id)) + timePart(Math.max(EARLIEST_MS, time)) + base32(hash.subarray(0, 10));
+  if (created_ms < EARLIEST_MS) hash.writeUInt32BE(Math.max(0, Math.floor(created_ms / 1_000)));
+  return userPrefix(ids.userPart(user_id)) + timePart(Math.max(EARLIEST_MS, created_ms)) + base32(hash.subarray(0, 10));
 }
 
 /** Whether this is an id of the gateway and of this user. */

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import {
   type Call,
   createKeyedMutex,
@@ -6,7 +5,7 @@ import {
   effectivePatch,
   invalidRequest,
   type Memory,
-  newIdentity,
+  newUuidIdentity,
   type Provider,
   type ProviderContext,
   toUnit,
@@ -32,6 +31,7 @@ import {
   requireStorable,
   timeIn,
   toMemory,
+  type WrittenMemory,
 } from './mapped-record.ts';
 import { createMappedSearch } from './mapped-search.ts';
 
@@ -53,7 +53,7 @@ export async function openMappedIndex(
   const { metric, lists, listsIds, temporal, warnings } = await examineIndex(service, options, embedder, fields);
   for (const warning of warnings) log.warn({}, `this Pinecone index: ${warning}`);
   // `settle_ms` alone decides how long writes are remembered: positions are not tracked here.
-  const overlay = createOverlay({ settle_ms, shows: () => true, log });
+  const overlay = createOverlay<WrittenMemory>({ settle_ms, shows: () => true, log });
   const { dimensions } = embedder;
   const index: MappedIndex = { service, namespace, fields, dimensions, metric, overlay, max_listed };
   const find = createMappedFind(index);
@@ -182,6 +182,11 @@ function createMappedFind({ service, namespace, fields, overlay }: MappedIndex):
   };
 }
 
+const written = (memory: Memory, vector: Float32Array): WrittenMemory => {
+  const { id, user_id: owner } = memory;
+  return { id, owner, memory, vector };
+};
+
 /** The verbs that change a mapped index. They never touch keys that no field names. */
 function createMappedWrites(
   index: MappedIndex,
@@ -203,13 +208,13 @@ function createMappedWrites(
 
     async add({ input, vector }, call) {
       requireStorable(fields, input);
-      const metadata = newMetadata(fields, input, newIdentity().created_at);
+      const { id, created_at } = newUuidIdentity();
+      const metadata = newMetadata(fields, input, created_at);
       requireFits(metadata);
       const values = valuesOf(vector);
-      const id = randomUUID();
       const lsn = await service.upsert(namespace, [{ id, values, metadata }], call);
       const memory = toMemory(fields, id, metadata) as Memory;
-      overlay.put({ memory, vector: values }, { namespace, lsn });
+      overlay.put(written(memory, values), { namespace, lsn });
       return memory;
     },
 
@@ -228,7 +233,7 @@ function createMappedWrites(
         const values = patch.content === undefined ? undefined : valuesOf(vector);
         const metadata = changes(fields, patch, record.metadata, now);
         const lsn = await service.update(namespace, { id: ref.id, metadata, ...(values && { values }) }, call);
-        overlay.put({ memory, vector: values ?? record.vector }, { namespace, lsn });
+        overlay.put(written(memory, values ?? record.vector), { namespace, lsn });
         return memory;
       }),
 
@@ -238,7 +243,7 @@ function createMappedWrites(
         const record = (await find([ref.id], ref.users, call)).get(ref.id);
         if (!record) return false;
         const lsn = await service.remove(namespace, [ref.id], call);
-        overlay.bury(record.memory, { namespace, lsn });
+        overlay.bury(written(record.memory, record.vector), { namespace, lsn });
         return true;
       }),
   };

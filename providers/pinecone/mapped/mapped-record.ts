@@ -23,13 +23,17 @@ export interface MappedIndex {
   readonly dimensions: number;
   readonly metric: Metric;
   /** Recent writes of this gateway; empty if it must not write. */
-  readonly overlay: Overlay;
+  readonly overlay: Overlay<WrittenMemory>;
   /** Maximum records of one user that a list reads. */
   readonly max_listed: number;
 }
 
+export interface WrittenMemory extends RecentWrite {
+  readonly memory: Memory;
+}
+
 /** The latest version of a record that this gateway knows. */
-export interface FoundRecord extends RecentWrite {
+export interface FoundRecord extends Pick<WrittenMemory, 'memory' | 'vector'> {
   /** The metadata that the index shows; it may be older than the memory. */
   readonly metadata: Metadata;
 }
