@@ -214,7 +214,10 @@ describe('consistency tokens', () => {
     it('a request that reads more than once waits once, and says so once', async () => {
       const user = freshUser();
       const inputs = Array.from({ length: 100 }, (_, i) => memoryOf(user, `known ${i}`));
-      await here.batch({ inputs }, call);
+      // Each of its memories gets a millisecond of its own, so its clock runs ahead.
+      const other = await openGateway(server);
+      await other.batch({ inputs }, call);
+      await other.close();
       await server.settle();
       await server.lag({ held: true });
       const client = createSession();
