@@ -86,11 +86,24 @@ export function searchStatements(names: Names, ranking: RankingOptions): (search
   };
 }
 
+/** The fields of a query whose values `bind` binds, or that the form of a text names; `written` is both. */
+type InForm = 'user_id' | 'text' | 'vector' | 'limit' | 'max_bytes' | 'max_content_bytes' | 'explain' | 'written';
+/** How a query has none of the other filters. A new field of queries belongs here or above, or this does not compile. */
+const UNSET: { readonly [Field in Exclude<keyof SearchQuery, InForm>]: (value: SearchQuery[Field]) => boolean } = {
+  within: (within) => within === null,
+  tags: (tags) => tags.length === 0,
+  outside: (outside) => outside === undefined,
+  scope: (scope) => scope === undefined,
+  since: (since) => since === undefined,
+  until: (until) => until === undefined,
+};
+
 /** Whether it has filters whose values are bound while its text is made; contexts and agents have only the others. */
-const bindsMore = ({ within, outside, scope, tags, since, until, written }: SearchQuery): boolean =>
-  within !== null ||
-  tags.length > 0 ||
-  [outside, scope, since, until, written?.origin].some((filter) => filter !== undefined);
+const bindsMore = (query: SearchQuery): boolean =>
+  query.written?.origin !== undefined ||
+  !Object.entries(UNSET).every(([field, isUnset]) =>
+    (isUnset as (value: unknown) => boolean)(query[field as keyof typeof UNSET]),
+  );
 
 function textOf(parts: StatementParts, search: Search): string {
   const { names, ranking, where, limit, bytes } = parts;
