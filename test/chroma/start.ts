@@ -1,15 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Provider } from '#contract';
 import chroma from '../../providers/collections/chroma.ts';
+import { freePort } from '../process/postgres-cluster.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
+import { openServerProgram, requireOk } from '../support/server-program.ts';
 
 /** A folder with a newer C library than that of the system. */
 const GLIBC = process.env.TEST_GLIBC;
@@ -23,66 +21,31 @@ export const NO_CHROMA =
     ? ''
     : `the server of chromadb needs glibc ${NEEDED}: TEST_GLIBC names a folder with one (test/chroma/install.sh)`;
 
-export interface Chroma {
-  readonly url: string;
-  readonly folder: string;
-  /** Ends it as a crash would. It ignores SIGTERM. */
-  kill(): Promise<void>;
-  /** Starts it again after `kill`, on the same port with the same data. */
-  start(): Promise<void>;
-  /** Ends it and removes its folder. */
-  close(): Promise<void>;
-}
+export type Chroma = Awaited<ReturnType<typeof openChroma>>;
 
-/** Runs the command line tool that comes with the server. */
-export function runChroma(...args: readonly string[]): ChildProcess {
+/** The command line tool that comes with the server. */
+function commandOf(args: readonly string[]): { readonly program: string; readonly args: readonly string[] } {
   const cli = fileURLToPath(new URL('./cli.mjs', import.meta.resolve('chromadb')));
-  const command = [process.execPath, cli, ...args];
-  const [program, ...rest] =
-    GLIBC === undefined ? command : [join(GLIBC, 'ld-linux-x86-64.so.2'), '--library-path', GLIBC, ...command];
-  return spawn(program as string, rest, { stdio: 'ignore' });
+  const words = [cli, ...args];
+  return GLIBC === undefined
+    ? { program: process.execPath, args: words }
+    : { program: join(GLIBC, 'ld-linux-x86-64.so.2'), args: ['--library-path', GLIBC, process.execPath, ...words] };
 }
 
-/** Starts the server that the npm package `chromadb` brings, with an empty folder. */
-export async function openChroma(): Promise<Chroma> {
-  const folder = await mkdtemp(join(tmpdir(), 'omp-chroma-'));
+/** Runs that tool. */
+export function runChroma(...words: readonly string[]): ChildProcess {
+  const { program, args } = commandOf(words);
+  return spawn(program, args, { stdio: 'ignore' });
+}
+
+/** The server that the npm package `chromadb` brings, with an empty folder, until it is closed. */
+export async function openChroma() {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const launch = () => runChroma('run', '--path', folder, '--host', '127.0.0.1', '--port', String(port));
-  let server = launch();
-  const answers = async () => {
-    while (!(await fetch(`${url}/api/v2/heartbeat`).catch(() => undefined))?.ok) {
-      if (server.exitCode !== null) throw new Error(`chroma run ended with ${server.exitCode}`);
-      await sleep(50);
-    }
-  };
-  const kill = async () => {
-    if (server.exitCode !== null || server.signalCode !== null) return;
-    server.kill('SIGKILL');
-    await once(server, 'exit');
-  };
-  await answers();
-  return {
-    url,
-    folder,
-    kill,
-    async start() {
-      server = launch();
-      await answers();
-    },
-    async close() {
-      await kill();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
+  const { program } = commandOf([]);
+  const settings = (folder: string) =>
+    commandOf(['run', '--path', folder, '--host', '127.0.0.1', '--port', String(port)]);
+  return { url, ...(await openServerProgram(program, settings, () => requireOk(`${url}/api/v2/heartbeat`))) };
 }
 
 /** Opens the provider as the gateway does. */

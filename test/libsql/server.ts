@@ -1,11 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../process/postgres-cluster.ts';
-import { eventually } from '../support/eventually.ts';
+import { openServerProgram, requireOk } from '../support/server-program.ts';
 
 /** The program `sqld` of a libSQL server (test/libsql/install.sh). */
 const SQLD = process.env.TEST_SQLD ?? '';
@@ -14,38 +11,15 @@ export const NO_SQLD = SQLD === '' ? 'TEST_SQLD is not set: no libSQL server' : 
 
 /** A libSQL server with an empty folder, until it is closed. `key`: it asks for tokens, and this PEM checks them. */
 export async function openSqld({ key }: { readonly key?: string } = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'omp-sqld-'));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  let server: ChildProcess | undefined;
-  if (key !== undefined) await writeFile(join(folder, 'key.pem'), key);
-  const start = async () => {
+  const settings = (folder: string) => {
     const args = ['--db-path', join(folder, 'data'), '--http-listen-addr', `127.0.0.1:${port}`, '--no-welcome'];
-    const checked = key === undefined ? [] : ['--auth-jwt-key-file', join(folder, 'key.pem')];
-    server = spawn(SQLD, [...args, ...checked], { stdio: 'ignore' });
-    await eventually(async () => {
-      if (!(await fetch(`${url}/health`)).ok) throw new Error('not ready');
-    });
+    if (key === undefined) return { args };
+    writeFileSync(join(folder, 'key.pem'), key);
+    return { args: [...args, '--auth-jwt-key-file', join(folder, 'key.pem')] };
   };
-  const kill = async () => {
-    if (!server || server.exitCode !== null || server.signalCode !== null) return;
-    const ended = once(server, 'exit');
-    server.kill('SIGKILL');
-    await ended;
-  };
-  await start();
-  return {
-    url,
-    start,
-    /** As by `kill -9`; `start` starts it again with what is stored. */
-    kill,
-    /** It answers nothing until it goes on. */
-    freeze: () => server?.kill('SIGSTOP'),
-    async close() {
-      await kill();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
+  return { url, ...(await openServerProgram(SQLD, settings, () => requireOk(`${url}/health`))) };
 }
 
 /** A libSQL server for `providerTests`. */

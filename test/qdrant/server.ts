@@ -1,12 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../process/postgres-cluster.ts';
 import { startQdrant } from '../qdrant-server/start.ts';
-import { eventually } from '../support/eventually.ts';
+import { openServerProgram, requireOk } from '../support/server-program.ts';
 
 /** The program of a real server, for the tests that can run on either; empty: the test server. */
 const QDRANT_BIN = process.env.TEST_QDRANT_BIN ?? '';
@@ -23,44 +19,20 @@ export const openQdrant = async (options: { readonly apiKey?: string } = {}): Pr
 
 /** A real server with an empty folder, until it is closed. */
 export async function startRealQdrant({ apiKey = '' }: { readonly apiKey?: string } = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'omp-qdrant-'));
   const [port, grpc] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
-  let server: ChildProcess | undefined;
-  const start = async () => {
-    server = spawn(QDRANT_BIN, [], {
-      cwd: folder,
-      stdio: 'ignore',
-      env: {
-        QDRANT__SERVICE__HOST: '127.0.0.1',
-        QDRANT__SERVICE__HTTP_PORT: String(port),
-        QDRANT__SERVICE__GRPC_PORT: String(grpc),
-        QDRANT__STORAGE__STORAGE_PATH: join(folder, 'storage'),
-        QDRANT__STORAGE__SNAPSHOTS_PATH: join(folder, 'snapshots'),
-        QDRANT__TELEMETRY_DISABLED: 'true',
-        ...(apiKey && { QDRANT__SERVICE__API_KEY: apiKey }),
-      },
-    });
-    await eventually(async () => {
-      if (!(await fetch(`${url}/readyz`)).ok) throw new Error('not ready');
-    });
-  };
-  const kill = async () => {
-    const ended = server && once(server, 'exit');
-    server?.kill('SIGKILL');
-    await ended;
-  };
-  await start();
-  return {
-    url,
-    start,
-    /** As by `kill -9`; `start` starts it again with what is stored. */
-    kill,
-    async close() {
-      await kill();
-      await rm(folder, { recursive: true, force: true });
+  const settings = (folder: string) => ({
+    env: {
+      QDRANT__SERVICE__HOST: '127.0.0.1',
+      QDRANT__SERVICE__HTTP_PORT: String(port),
+      QDRANT__SERVICE__GRPC_PORT: String(grpc),
+      QDRANT__STORAGE__STORAGE_PATH: join(folder, 'storage'),
+      QDRANT__STORAGE__SNAPSHOTS_PATH: join(folder, 'snapshots'),
+      QDRANT__TELEMETRY_DISABLED: 'true',
+      ...(apiKey && { QDRANT__SERVICE__API_KEY: apiKey }),
     },
-  };
+  });
+  return { url, ...(await openServerProgram(QDRANT_BIN, settings, () => requireOk(`${url}/readyz`))) };
 }
 
 /** A Qdrant for `providerTests`. */
