@@ -24,36 +24,29 @@ async function runFreeze({ command, names, values }: StoreRequest, run: Run): Pr
   return 0;
 }
 
+/** `what` it does, in lines of at most 80 characters. */
+const command = (name: string, what: string) =>
+  storeCommand({
+    usage: `Usage: omp-gateway ${name} [STORE] [options]
+
+${what}
+
+${STORES}
+                      Its key needs the grant admin:*
+
+Options:
+${END}`,
+    options: {},
+    positionals: ['STORE'],
+    optional: true,
+    run: runFreeze,
+  });
+
 export const commands: Commands = {
-  freeze: storeCommand({
-    usage: `Usage: omp-gateway freeze [STORE] [options]
-
-Stops all changes of memories on every gateway of a store: they answer 503 until
-"omp-gateway unfreeze". Reads go on.
-
-${STORES}
-                      Its key needs the grant admin:*
-
-Options:
-${END}`,
-    options: {},
-    positionals: ['STORE'],
-    optional: true,
-    run: runFreeze,
-  }),
-  unfreeze: storeCommand({
-    usage: `Usage: omp-gateway unfreeze [STORE] [options]
-
-Allows changes of memories again, whoever has frozen the store.
-
-${STORES}
-                      Its key needs the grant admin:*
-
-Options:
-${END}`,
-    options: {},
-    positionals: ['STORE'],
-    optional: true,
-    run: runFreeze,
-  }),
+  freeze: command(
+    'freeze',
+    `Stops all changes of memories on every gateway of a store: they answer 503 until
+"omp-gateway unfreeze". Reads go on.`,
+  ),
+  unfreeze: command('unfreeze', 'Allows changes of memories again, whoever has frozen the store.'),
 };
