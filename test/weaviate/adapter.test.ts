@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Call, type Collection, FIELDS, type Filter, type Point } from '#provider';
+import { toObject } from '../../providers/collections/points/weaviate.ts';
 import provider, { Options, weaviate } from '../../providers/collections/weaviate.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLog } from '../support/gateway.ts';
@@ -188,6 +189,20 @@ describe.skipIf(NO_WEAVIATE !== '')(`a collection of Weaviate${NO_WEAVIATE && ` 
     await eventually(async () => expect(await search(reopened)).toHaveLength(3));
     const [back] = await reopened.fetch([uuid(2)], { fields: undefined, vector: true }, call);
     expect(back).toEqual(point(2, {}, Float32Array.of(3, 2)));
+  });
+
+  it('shows to searches again more than a thousand that one crash took', async () => {
+    const { adapter, server } = await opened({});
+    const turn = (by: number) => Array.from({ length: 1_200 }, (_, n) => point(n, {}, Float32Array.of(by, n + 1)));
+    const found = async () => (await adapter.query({ vector, filter: mine, limit: 9_999, select: ALL }, call)).length;
+    for (const some of [turn(1).slice(0, 600), turn(1).slice(600)]) await adapter.upsert(some, call);
+    const objects = turn(2).map((each) => ({ class: 'OmpMemories', ...toObject(each), vector: [...each.vector] }));
+    for (const each of objects) Reflect.deleteProperty(each, 'vectors');
+    await request(`${server.url}/v1/batch/objects`, { objects });
+    await server.kill();
+    await expect(adapter.count(mine, call)).rejects.toThrow();
+    await server.start();
+    await eventually(async () => expect(await found()).toBe(1_200));
   });
 
   it('that cannot be reached fails at once, in silence, and is seen when it is back', async () => {
