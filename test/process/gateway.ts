@@ -16,10 +16,10 @@ import { type Sample, samplesOf } from '../telemetry/exposition.ts';
 const MAIN = resolve('dist/src/main.js');
 
 /**
- * Options of Node. Half of the work of a start is V8 optimising the embedded Postgres, which pays off only after many
- * requests; the full run starts what users start.
+ * Options of Node. More than half of the work of a start is V8 optimising the embedded Postgres and our code, and checking parts of the
+ * engine that never run, which pays off only after many requests; the full run starts what users start.
  */
-export const FAST_START: readonly string[] = FULL ? [] : ['--liftoff-only'];
+export const FAST_START: readonly string[] = FULL ? [] : ['--liftoff-only', '--no-opt', '--wasm-lazy-validation'];
 
 type Environment = Readonly<Record<string, string>>;
 
