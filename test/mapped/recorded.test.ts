@@ -104,7 +104,8 @@ describe('tables that libraries filled', () => {
   });
 
   const served = FIXTURES.filter(
-    (fixture) => fixture.library in OWN || LIBRARY_LAYOUTS.some(({ versions }) => versions.includes(libraryOf(fixture))),
+    (fixture) =>
+      fixture.library in OWN || LIBRARY_LAYOUTS.some(({ versions }) => versions.includes(libraryOf(fixture))),
   );
   it.each(served)('$name is served as doctor says, and ranked as the library ranks it', async (fixture) => {
     await loadPostgres(db.sql, fixture);
