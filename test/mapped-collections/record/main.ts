@@ -6,7 +6,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openChroma } from '../../chroma/start.ts';
@@ -14,8 +15,9 @@ import { embeddingsServer, sendJson } from '../../embedding/embeddings-server.ts
 import { vectorOf } from '../../mapped/documented.ts';
 import { freePort } from '../../process/postgres-cluster.ts';
 import { type DatabaseName, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
-import { openPostgres, RUNS_ON_POSTGRES } from './postgres.ts';
+import { openPostgres, RUNS_ON_POSTGRES, SEARCHES_OF_TABLES } from './postgres.ts';
 import { type Recorded, readCollection } from './read.ts';
+import { type Ask, together } from './together.ts';
 
 /*
  * Records the fixtures again: `npx tsx --conditions=source test/mapped-collections/record/main.ts [part of a name …]`. Each library is installed in its
@@ -134,6 +136,9 @@ const SEARCHES = [
   { user_id: 'ben', text: 'an instrument, such as the cello' },
 ];
 
+/** `--together`: not to record, but to let a gateway and the library write the same table of Postgres. */
+const TOGETHER = process.argv.includes('--together');
+
 const HERE = fileURLToPath(new URL('./', import.meta.url));
 const CACHE = join(tmpdir(), 'omp-recorded-libraries');
 
@@ -244,11 +249,27 @@ async function record(name: string, run: Run): Promise<void> {
       ...given,
       attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
     }));
-    child.stdin.end(`${JSON.stringify({ memories, searches: SEARCHES })}\n`);
-    const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-    if (status !== 0) throw new Error(`${name}: the program ended with ${status}\n${output}`);
-    const said = JSON.parse(output.trim().split('\n').at(-1) as string) as Recorded;
+    const searches = database === 'postgres' ? SEARCHES_OF_TABLES : SEARCHES;
+    child.stdin.write(`${JSON.stringify({ memories, searches })}\n`);
+    if (!TOGETHER) child.stdin.end();
+    const ended = once(child, 'close');
+    const answers = jsonLines(child.stdout);
+    const said = (await answers.next()).value as Recorded | undefined;
+    if (said === undefined) throw new Error(`${name}: the program ended with ${(await ended)[0]}`);
     const collection = said.collection ?? 'notes';
+    if (TOGETHER) {
+      const ask: Ask = async (...command) => {
+        child.stdin.write(`${JSON.stringify([command[0], command.slice(1)])}\n`);
+        const { answer, error } = (await answers.next()).value as { answer?: unknown; error?: string };
+        if (error !== undefined) throw new Error(error);
+        return answer;
+      };
+      console.log(name, await together({ url: db.url, base_url: embeddings.base_url, collection }, ask));
+      child.stdin.end();
+      await ended;
+      return;
+    }
+    await ended;
     const fixture = {
       ...{ database, library, language, versions: versionsOf(run.packages), collection, ...said },
       ...(await readCollection(database, db.url, collection, said.ids)),
@@ -260,6 +281,11 @@ async function record(name: string, run: Run): Promise<void> {
   }
 }
 
+/** What a program says, in lines of JSON. Libraries print other lines. */
+async function* jsonLines(output: Readable): AsyncGenerator<unknown, undefined> {
+  for await (const line of createInterface({ input: output })) if (line.startsWith('{')) yield JSON.parse(line);
+}
+
 /** JSON with a line for each point and each search. */
 function format({ points, searches, ...rest }: Recorded & { readonly points: readonly unknown[] }): string {
   const lines = (name: string, all: readonly unknown[]) =>
@@ -269,7 +295,7 @@ function format({ points, searches, ...rest }: Recorded & { readonly points: rea
 }
 
 await mkdir(CACHE, { recursive: true });
-const wanted = process.argv.slice(2);
+const wanted = process.argv.slice(2).filter((part) => part !== '--together');
 for (const [name, run] of Object.entries(RUNS)) {
   if (wanted.length === 0 || wanted.some((part) => name.includes(part))) await record(name, run);
 }
