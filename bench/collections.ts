@@ -129,10 +129,10 @@ interface Subjects {
 }
 
 type Work = () => Promise<unknown>;
-interface Row {
+export interface Row {
   readonly name: string;
   readonly client?: Work | undefined;
-  readonly provider: Work;
+  readonly provider?: Work;
   readonly http?: Work;
 }
 
@@ -233,7 +233,7 @@ async function rowsOf(
 }
 
 /** The subjects take turns, so that whatever else the machine does affects all alike. */
-async function interleaved({ name, client, provider, http }: Row, seconds: number): Promise<string[]> {
+export async function interleaved({ name, client, provider, http }: Row, seconds: number): Promise<string[]> {
   const subjects = [client, provider, http].map((work) => ({ work, taken: [] as number[] }));
   const ends = performance.now() + subjects.length * seconds * 1_000;
   for (let round = 0; round < MIN_ROUNDS || performance.now() < ends; round++) {
@@ -258,10 +258,13 @@ async function interleaved({ name, client, provider, http }: Row, seconds: numbe
 const ms = (value: number): string => value.toFixed(value < 10 ? 2 : 0);
 
 /** Answers at once; the gateway keeps the vectors of queries besides. */
-async function embeddingService() {
+export async function embeddingService(
+  embed: (texts: readonly string[]) => Promise<readonly Iterable<number>[]> = (texts) =>
+    embedder.embed(texts, 'query', call),
+) {
   const service = createServer(async (request, response) => {
     const { input } = (await json(request)) as { input: string[] };
-    const vectors = await embedder.embed(input, 'query', call);
+    const vectors = await embed(input);
     const data = vectors.map((vector, index) => ({ object: 'embedding', index, embedding: [...vector] }));
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ object: 'list', data, usage: { prompt_tokens: 1, total_tokens: 1 } }));

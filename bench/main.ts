@@ -2,6 +2,7 @@
  * Throughput and latency of the gateway, as ratios on one machine in one run:
  *   npm run bench [-- --rounds N --seconds N --only get,list,search,add,default,batch,console --engine embedded,server --profile DIR]
  *   npm run bench [-- --memories N --users N --seconds N] -- collections [libsql lancedb qdrant chroma milvus]
+ *   npm run bench [-- --memories N --seconds N] -- mapped [notes langchain]: tables of others on the server, beside plain SQL
  * Prints Markdown. `console` (not by default) needs Chromium. The server is the one DATABASE_URL names (in a schema of its own, dropped afterwards); without it only
  * the embedded Postgres is measured.
  */
@@ -42,6 +43,15 @@ if (values.profile !== undefined) await mkdir(values.profile, { recursive: true 
 process.on('SIGINT', () => {});
 
 const [what, ...names] = positionals;
+if (what === 'mapped') {
+  const { measureMapped, MAPPED } = await import('./mapped.ts');
+  if (url === undefined) throw new Error('mapped needs DATABASE_URL');
+  const chosen = names.length > 0 ? choices('mapped', names.join(), Object.keys(MAPPED)) : Object.keys(MAPPED);
+  console.log(`${machine()}; one request at a time, each subject ${seconds} s for each verb, in turns\n`);
+  const options = { url, names: chosen, memories: positive('memories', values.memories), seconds };
+  for await (const part of measureMapped(options)) console.log(part);
+  process.exit();
+}
 if (what !== undefined) {
   const { COLLECTIONS, measureCollections } = await import('./collections.ts');
   choices('', what, ['collections']);

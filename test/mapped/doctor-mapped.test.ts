@@ -351,7 +351,7 @@ describe('a suggested index is used, and not suggested again', () => {
           embedding: 'embedding',
         },
       },
-      suggested: [/on "public"\."The ""Notes""" \("userId"\)/, /\("Node Id"\)/, /hnsw/],
+      suggested: [/on "public"\."The ""Notes""" \("userId", "at", "Node Id"\)/, /\("Node Id"\)/, /hnsw/],
     },
   };
 

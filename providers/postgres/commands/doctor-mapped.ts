@@ -10,11 +10,12 @@ import {
   tablesNearVectors,
 } from '../mapped/catalogue.ts';
 import { type ExaminedTable, examine } from '../mapped/examine.ts';
-import type { StoredReference } from '../mapped/field-mapping.ts';
+import { createIndex, createUserIndex, inRow, quotedTable, RESTART } from '../mapped/index-sql.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
 import { describeLayout, recognise } from '../mapped/library-layouts.ts';
 import { listed, type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
 import { isUnique } from '../mapped/row-identity.ts';
+import { comparedRows } from '../mapped/vector-search.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
 import type { Options } from '../postgres-options.ts';
 import { conditions } from '../sql/conditions.ts';
@@ -31,6 +32,7 @@ import {
   type TableSize,
   warning,
 } from './doctor-common.ts';
+import { checkCosts } from './doctor-costs.ts';
 
 type MappedOptions = Options & { readonly mapping: Mapping };
 
@@ -57,7 +59,7 @@ export const checkMappedTable = (
     if (!table) return [...findings, ...(await recognisedTables(client))];
     if (!layout || !merged) return findings;
     const use = layout.writable ? 'read and written' : 'read-only';
-    findings.push(ok('mapping', `OMP_MAPPING_PRESET=${mapping.preset} fits ${quoted(table)}, which is ${use}`));
+    findings.push(ok('mapping', `OMP_MAPPING_PRESET=${mapping.preset} fits ${quotedTable(table)}, which is ${use}`));
     if (recognised) findings.push(ok('mapping', describeLayout(table, recognised)));
     findings.push(...(await checkTable(read, options, { ...examined, layout, table, merged }, embedder)));
     const { scope } = layout.fields;
@@ -104,10 +106,11 @@ async function checkTable(
     where.and(`${layout.always(where)} and ${layout.vector.comparable}`);
     findings.push(...(await compareVectors(read, embedder, { from: layout.from, content, vector, where })));
   }
-  const [some] = await read(`select 1 from ${quoted(table)} limit 1`);
+  const [some] = await read(`select 1 from ${quotedTable(table)} limit 1`);
   const size = await sizeOf(read, table, merged);
-  if (size) findings.push(reportSize(size, quoted(table), some === undefined));
-  const large = (size?.largest ?? size?.rows ?? 0) > large_user_rows;
+  if (size) findings.push(reportSize(size, quotedTable(table), some === undefined));
+  const compared = comparedRows(large_user_rows, layout.vector.index);
+  const large = (size?.largest ?? size?.rows ?? 0) > compared;
   const missing = suggestIndexes({
     merged,
     table,
@@ -119,9 +122,12 @@ async function checkTable(
   });
   return [
     ...findings,
-    reportVectorIndex(layout.vector.index, { large, known: size?.analysed === true }, large_user_rows),
+    reportVectorIndex(layout.vector.index, { large, known: size?.analysed === true }, compared),
     ...missing.map((each) => warning('indexes', each.missing, each.remedy)),
-    ...(missing.length === 0 ? [ok('indexes', 'all indexes that the statements of the gateway need exist')] : []),
+    ...(missing.length === 0
+      ? [ok('indexes', 'an index leads to whatever the statements of the gateway look for')]
+      : []),
+    ...(await checkCosts(read, { layout, table, mapping: merged, size, compared })),
   ];
 }
 
@@ -135,7 +141,7 @@ async function checkZone(read: Read, table: Table, { fields }: ResolvedMapping):
     `select current_setting('TimeZone') as zone, bool_or(day at time zone current_setting('TimeZone') <> day at time zone 'UTC') as differs
        from generate_series(now() - interval '1 year', now(), interval '1 month') as day`,
   );
-  const columns = `${listed(names.map((name) => `"${name}"`))} of ${quoted(table)}`;
+  const columns = `${listed(names.map((name) => `"${name}"`))} of ${quotedTable(table)}`;
   const [first] = names as [string];
   return row?.differs
     ? [
@@ -217,14 +223,12 @@ async function examineWithout(
 async function sampleLength(read: Read, table: Table, column: string, extension: string) {
   const name = pg.escapeIdentifier(column);
   const [row] = await read<{ length: number }>(
-    `select ${pg.escapeIdentifier(extension)}.vector_dims(${name}) as length from ${quoted(table)} where ${name} is not null limit 1`,
+    `select ${pg.escapeIdentifier(extension)}.vector_dims(${name}) as length from ${quotedTable(table)} where ${name} is not null limit 1`,
   );
   return row?.length;
 }
 
 const unknownEmbedder = (dimensions: number): EmbedderIdentity => ({ model: 'unknown', dimensions });
-
-const quoted = ({ schema, name }: Table): string => `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`;
 
 /** The largest vector that pgvector indexes in single precision. */
 const MAX_INDEXED_SINGLE = 2_000;
@@ -268,13 +272,11 @@ function forUser({ merged, table }: MappedTable): Suggestion | undefined {
   if (!reference || reference.kind === 'constant' || hasIndexOn(table, reference)) return undefined;
   if (table.columns.get(reference.column)?.base === 'jsonb' && hasContainment(table, reference.column))
     return undefined;
-  // Lists are ordered by time, or by id without one. The time is computed, so no index has it.
-  const sorted = merged.fields.has('created_at') ? [] : merged.id.map(pg.escapeIdentifier);
   return {
     missing: 'no index leads to the rows of a user',
     remedy: {
-      sql: create(table, [inRow(reference, '->>'), ...sorted].join(', ')),
-      reason: 'every list and every search reads the rows of one user; without it each reads the whole table',
+      sql: createUserIndex(table, merged) as string,
+      reason: `every list and every search reads the rows of one user; without it each reads the whole table; ${RESTART}`,
     },
   };
 }
@@ -287,7 +289,7 @@ function forId({ merged, table }: MappedTable): Suggestion | undefined {
   return {
     missing: 'no index leads to a row by its id',
     remedy: {
-      sql: create(table, id.map(pg.escapeIdentifier).join(', ')),
+      sql: createIndex(table, id.map(pg.escapeIdentifier).join(', ')),
       reason:
         'get, update and delete read one id, and each page of an export begins at one; without it each reads the whole table',
     },
@@ -301,7 +303,7 @@ function forJoin({ merged, vectors }: MappedTable): Suggestion | undefined {
   return {
     missing: 'no index leads from a row to its vector',
     remedy: {
-      sql: create(vectors, on.map(pg.escapeIdentifier).join(', ')),
+      sql: createIndex(vectors, on.map(pg.escapeIdentifier).join(', ')),
       reason: 'every search joins the vectors to the rows of a user; without it each reads all vectors',
     },
   };
@@ -330,8 +332,8 @@ function forVectors({
   return {
     missing: 'no index finds the nearest vectors',
     remedy: {
-      sql: create(vectors, `${key} ${schema}.${type}_cosine_ops`, 'hnsw'),
-      reason: `without it a search of a user with very many rows compares all of their vectors${why}; it makes inserts slower, so build it when such searches get slow`,
+      sql: createIndex(vectors, `${key} ${schema}.${type}_cosine_ops`, 'hnsw'),
+      reason: `without it a search of a user with very many rows compares all of their vectors${why}; it makes inserts slower, so build it when such searches get slow; ${RESTART}`,
     },
   };
 }
@@ -352,22 +354,8 @@ function forTags({ merged, table }: MappedTable): Suggestion | undefined {
   return {
     missing: 'no index leads to rows by their tags',
     remedy: {
-      sql: create(table, isArray ? expression : `${expression} jsonb_path_ops`, 'gin'),
+      sql: createIndex(table, isArray ? expression : `${expression} jsonb_path_ops`, 'gin'),
       reason: 'without it a filter by tag reads all rows of a user',
     },
   };
 }
-
-/** SQL of a column or a JSON path, with the parentheses that an index needs. `last`: the operator of the last step. */
-function inRow(reference: StoredReference, last: '->' | '->>'): string {
-  const column = pg.escapeIdentifier(reference.column);
-  if (reference.kind === 'column') return column;
-  const end = reference.path.length - 1;
-  const step = (sql: string, key: string, at: number) =>
-    `(${sql} ${at === end ? last : '->'} ${pg.escapeLiteral(key)})`;
-  return `(${reference.path.reduce(step, column)})`;
-}
-
-/** A partitioned table does not support `concurrently`. */
-const create = (table: Table, keys: string, method?: string): string =>
-  `create index ${table.kind === 'partitioned' ? '' : 'concurrently '}on ${quoted(table)} ${method ? `using ${method} ` : ''}(${keys});`;

@@ -68,11 +68,13 @@ export const noColumn = (setting: string, table: Table, column: string): string 
 
 // Indexes
 
-/** Whether an index serves a query by this reference: on the column itself, or on the path as `->>` reads it. */
-export const hasIndexOn = (table: Table, reference: StoredReference): boolean =>
+/** Whether an index serves a query by these references, first by the first: each on the column itself, or on the path as `->>` reads it. */
+export const hasIndexOn = (table: Table, ...references: readonly StoredReference[]): boolean =>
   table.indexes.some(
     (index) =>
-      isUsable(index) && ['btree', 'hash'].includes(index.method) && isOn(index.keys[0]?.expression, reference),
+      isUsable(index) &&
+      ['btree', 'hash'].includes(index.method) &&
+      references.every((reference, at) => isOn(index.keys[at]?.expression, reference)),
   );
 
 /** Whether an index serves `@>` on a column of jsonb. */

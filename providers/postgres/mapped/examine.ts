@@ -14,6 +14,7 @@ import {
 } from './catalogue.ts';
 import { type FieldName, settingOf } from './field-mapping.ts';
 import { createFields, createHasTags, createMark, likelyMarks } from './fields.ts';
+import { createUserIndex, RESTART } from './index-sql.ts';
 import type { Field, Id, Layout } from './layout.ts';
 import { describeLayout, isConfigured, type Recognised, recognise } from './library-layouts.ts';
 import { listed, type Mapping, type ResolvedMapping, resolveMapping } from './mapping.ts';
@@ -26,6 +27,7 @@ import {
   newIdsOf,
   ownerMistake,
 } from './row-identity.ts';
+import { timeIndex } from './time-index.ts';
 import { byBytes, isText } from './value-sql.ts';
 import { createVector, isUnit, lengthMistake, type VectorParts, vectorParts } from './vectors.ts';
 
@@ -132,14 +134,16 @@ async function createLayout(
   const rows = await sampleRows(client, { from, always }, { created: fields.created_at?.read, inCollection });
   const sample = await sampleVectors(client, { from, always }, vector);
   const updates = fields.updated_at?.write;
+  // An empty table contradicts nothing.
+  const temporal = fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0);
   const layout: Layout = {
     from,
     table: quoted,
     always,
     stored,
     mark,
-    // An empty table contradicts nothing.
-    temporal: fields.created_at !== undefined && (rows.memories === 0 || rows.timed > 0),
+    temporal,
+    timeIndex: temporal ? timeIndex(table, mapping) : undefined,
     id,
     uniqueId: isUnique(table, mapping),
     owner,
@@ -154,7 +158,7 @@ async function createLayout(
   if (wrongLength !== undefined) return void mistakes.push(wrongLength);
   return {
     layout,
-    warnings: warningsOf({ table, layout, vector, sample, rows, indexed }),
+    warnings: warningsOf({ table, mapping, layout, vector, sample, rows, indexed }),
     noMemories:
       rows.present && rows.memories === 0
         ? `no row of ${table.schema}.${table.name} has both a user (${settingOf('user_id')}) and a text (${settingOf('content')}), so no user has memories`
@@ -254,6 +258,7 @@ const LARGE = 100_000;
 
 interface Seen {
   readonly table: Table;
+  readonly mapping: ResolvedMapping;
   readonly layout: Layout;
   readonly vector: VectorParts;
   readonly sample: VectorSample;
@@ -262,7 +267,7 @@ interface Seen {
   readonly indexed: boolean;
 }
 
-function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): string[] {
+function warningsOf({ table, mapping, layout, vector, sample, rows, indexed }: Seen): string[] {
   const { index } = layout.vector;
   const label = `${table.schema}.${table.name}`;
   const column = `"${vector.column.name}" of ${vector.table.schema}.${vector.table.name}`;
@@ -281,7 +286,7 @@ function warningsOf({ table, layout, vector, sample, rows, indexed }: Seen): str
     ),
     ...warn(
       hasCatalogue && !indexed,
-      `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; omp-gateway doctor prints the index to create`,
+      `${label} has no index on ${settingOf('user_id')}: every request reads the whole table; run: ${createUserIndex(table, mapping)} ${RESTART}`,
     ),
     ...warn(
       hasCatalogue && !layout.uniqueId,

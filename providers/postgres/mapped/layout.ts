@@ -1,5 +1,6 @@
 import type { Conditions } from '../sql/conditions.ts';
 import type { FieldName } from './field-mapping.ts';
+import type { TimeIndex } from './time-index.ts';
 
 /**
  * A mapped table as the verbs see it: the mapping, checked against the catalogue and turned into SQL. Every name in it is
@@ -24,6 +25,8 @@ export interface Layout {
   readonly fields: Readonly<Partial<Record<FieldName, Field>>>;
   /** Whether lists are sorted by the time of creation: it is mapped, and sampled rows have one. */
   readonly temporal: boolean;
+  /** Undefined: a list reads all rows of its user, unless an index has their order as it is. */
+  readonly timeIndex: TimeIndex | undefined;
   /** The condition that a row carries all of these tags. Undefined if tags are not mapped. */
   readonly hasTags: ((where: Conditions, tags: readonly string[]) => string) | undefined;
   readonly vector: VectorColumn;
@@ -123,6 +126,8 @@ export interface VectorColumn {
         readonly name: string;
         readonly method: 'hnsw' | 'ivfflat';
         readonly metric: 'cosine' | 'l2' | 'ip' | 'l1';
+        /** Of the whole table, when the gateway started: the planner's estimate, 0 if it has none. */
+        readonly rows: number;
         /** What it orders by, for the vector in this parameter. */
         distance(parameter: string): string;
         /** SQL that tells whether the vector of a row has length 1. */

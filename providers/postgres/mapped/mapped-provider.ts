@@ -12,6 +12,7 @@ import { createTableWrites } from './mapped-writes.ts';
 import type { Mapping } from './mapping.ts';
 import { PRESETS } from './presets.ts';
 import { createReading } from './row-reading.ts';
+import { TIME_INDEX_SETTINGS } from './time-index.ts';
 import { createVectorSearch } from './vector-search.ts';
 
 /**
@@ -109,7 +110,7 @@ function verbs(parts: VerbParts): Provider {
     get,
     async list(query, call) {
       requireTags(layout, query.tags);
-      const rows = await run(statements.list(query), call);
+      const rows = await run(statements.list(query), call, layout.timeIndex && TIME_INDEX_SETTINGS);
       return rows.map(reading.toMemory).filter((memory) => memory !== undefined);
     },
     async export(query, call) {

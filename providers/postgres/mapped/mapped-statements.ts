@@ -17,6 +17,7 @@ import { type Conditions, conditions, firstWithin, isWithin, toLikePattern, wher
 import { toTextArray } from '../sql/values.ts';
 import type { Layout } from './layout.ts';
 import { type Reading, scopeOf } from './row-reading.ts';
+import { newestRows } from './time-index.ts';
 import { type Changes, type NewRow, newRow, rowChanges } from './write-sql.ts';
 
 export const unsupported = (message: string): OmpError =>
@@ -41,11 +42,13 @@ interface Rows extends Pick<ListQuery, 'limit' | 'max_bytes'> {
   readonly order: readonly string[];
   readonly direction: 'asc' | 'desc';
   readonly selected?: string;
+  /** Where the rows are, if not all that match the conditions are read. */
+  readonly among?: ReturnType<typeof newestRows> | undefined;
 }
 
 /** A statement about one row is undefined for a text that cannot be an id of this table. */
 export function createMappedStatements(layout: Layout, reading: Reading) {
-  const { from, table } = layout;
+  const { from, table, timeIndex } = layout;
   const { columns, created, embedded, updated } = reading;
   const make = queriesOf(rememberStatements());
   const query = (weight: Weight, text: string, { values }: Conditions): Query => make(weight, text, values);
@@ -64,14 +67,21 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
     });
 
   /** The first rows in this order, up to the limits. */
-  const firstRows = (where: Conditions, { order, direction, selected = columns, limit, max_bytes }: Rows): Query => {
+  const firstRows = (
+    where: Conditions,
+    { order, direction, selected = columns, among, limit, max_bytes }: Rows,
+  ): Query => {
     const sorts = order.map((sql, at) => ({ sql, name: `sort_${at}` }));
     const sorted = sorts.map(({ name }) => `${name} ${direction}`).join(', ');
-    const rows = `select ${selected}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}
-      from ${from} where ${where} order by ${sorted} limit ${where.bind(limit)}`;
-    const sized = `select *, ${reading.bytes} as bytes from (${rows}) as rows`;
+    const most = where.bind(limit);
+    const chosen = `${selected}, ${sorts.map(({ sql, name }) => `${sql} as ${name}`).join(', ')}`;
+    const { first, rows } = among?.(chosen, most) ?? {
+      first: '',
+      rows: `select ${chosen} from ${from} where ${where}`,
+    };
+    const sized = `select *, ${reading.bytes} as bytes from (${rows} order by ${sorted} limit ${most}) as rows`;
     const kept = firstWithin(sized, sorted, where.bind(max_bytes));
-    return query('heavy', `select * from ${kept} as kept order by ${sorted}`, where);
+    return query('heavy', `${first} select * from ${kept} as kept order by ${sorted}`, where);
   };
 
   const rowOf = ({ id, users, within }: Ref) => ({
@@ -93,6 +103,7 @@ export function createMappedStatements(layout: Layout, reading: Reading) {
       return firstRows(where, {
         order: reading.order,
         direction: 'desc',
+        among: timeIndex && created ? newestRows(timeIndex, where, { ...wanted, from, created }) : undefined,
         limit: wanted.limit,
         max_bytes: doubledBytes(wanted),
       });

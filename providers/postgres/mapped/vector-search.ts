@@ -4,7 +4,7 @@ import { countWithin, toUnit } from '#provider';
 import type { Query, Row } from '../client/connections.ts';
 import type { Conditions } from '../sql/conditions.ts';
 import { firstWithin } from '../sql/conditions.ts';
-import type { Layout } from './layout.ts';
+import type { Layout, VectorColumn } from './layout.ts';
 import {
   doubledBytes,
   type MappedStatements,
@@ -37,6 +37,7 @@ export function createVectorSearch(options: SearchOptions) {
   const large = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
   const { exact, bounded, indexed } = createSearchStatements(layout, reading, statements);
   const { index } = layout.vector;
+  const most = comparedRows(large_user_rows, index);
   // Without iterative scans an index finds almost nothing for most users.
   let ranks = index?.iterative && index.ranks;
   const toHits = (rows: readonly Row[]): SearchHit[] =>
@@ -55,8 +56,8 @@ export function createVectorSearch(options: SearchOptions) {
     const { scope, tags, within, since, until } = query;
     const filtered = tags.length > 0 || within !== null || [scope, since, until].some((filter) => filter !== undefined);
     if (filtered || !large.has(query.user_id)) {
-      const rows = await run(bounded(wanted, large_user_rows), call);
-      if (rows[0]?.many !== true) return toHits(rows.filter(({ id }) => id !== null));
+      const rows = await run(bounded(wanted, most), call);
+      if (rows[0]?.many !== true) return toHits(rows);
       if (!filtered) large.set(query.user_id, true);
     }
     const rows = await run(indexed(wanted), call, INDEX_SETTINGS[index.method]);
@@ -73,16 +74,30 @@ export function createVectorSearch(options: SearchOptions) {
 // Statements
 
 /** Factor by which more rows are taken from an index than asked for: the index is approximate. */
-const OVERFETCH = 4;
+const OVERFETCH = 2;
 
 /** Rows of one step of an index scan. The scan continues until enough rows are the user's. */
-const SCAN_STEP = 200;
+const SCAN_STEP = 100;
+
+/** Below so many rows in the index, the setting alone decides who is a large user. */
+const SMALL_INDEX = 100_000;
+/**
+ * A scan reads more of the index the fewer of its rows are the user's, and comparing all reads a page for each row of the user. For ten hits both
+ * read as much at the square root of so many times the rows in the index.
+ */
+const COST_OF_WALK = 200;
+
+/** The most rows of a user that are all compared. */
+export const comparedRows = (large_user_rows: number, index: VectorColumn['index']): number =>
+  index && index.rows >= SMALL_INDEX
+    ? Math.max(large_user_rows, Math.floor(Math.sqrt(COST_OF_WALK * index.rows)))
+    : large_user_rows;
 
 /**
  * Session settings of a search through an index. Disabling sorts makes the planner use the index. It has no statistics of a
  * user in JSON, so it would underestimate the rows and sort them all.
  */
-const INDEX_SETTINGS = {
+export const INDEX_SETTINGS = {
   hnsw: `set local enable_sort = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = ${SCAN_STEP}`,
   ivfflat:
     'set local enable_sort = off; set local ivfflat.iterative_scan = relaxed_order; set local ivfflat.probes = 20',
@@ -113,10 +128,10 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
       `select ${rows}${selected} from ${from} where ${where} and ${column.comparable} ${more}`;
     return prepare('heavy', write({ where, nearness: nearness(parameter), near }), where);
   };
-  const best = (where: Conditions, of: string, query: SearchQuery) => {
-    const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${order} limit ${where.bind(query.limit)}`;
+  const best = (where: Conditions, of: string, query: SearchQuery, by = order) => {
+    const hits = `select *, ${column.score('distance')} as score from ${of} as hit order by ${by} limit ${where.bind(query.limit)}`;
     const sized = `select *, ${reading.bytes} as bytes from (${hits}) as hits`;
-    return `select * from ${firstWithin(sized, order, where.bind(doubledBytes(query)))} as kept order by ${order}`;
+    return `select * from ${firstWithin(sized, by, where.bind(doubledBytes(query)))} as kept order by ${by}`;
   };
 
   return {
@@ -124,13 +139,13 @@ export function createSearchStatements(layout: Layout, reading: Reading, { query
     exact: (wanted: VectorQuery): Query =>
       statement(wanted, ({ where, near }) => best(where, `(${near('')})`, wanted.query)),
 
-    /** The same for at most `most` rows. If there are more, the result has no ids, and `many` is true in each row. */
+    /** The same for at most `most` rows. If there are more, `many` is true in the first row, and the result is worthless. */
     bounded: (wanted: VectorQuery, most: number): Query =>
       statement(wanted, ({ where, near }) => {
-        const bound = where.bind(most);
-        const counted = `select count(*) > ${bound}::int as many from (select from ${from} where ${where} limit ${bound}::int + 1) as first_rows`;
-        const hits = best(where, `(${near('and not (select many from size)')})`, wanted.query);
-        return `with size as materialized (${counted}) select * from size left join (${hits}) as hits on true order by ${order}`;
+        const bound = `${where.bind(most)}::int`;
+        // One row too many comes first: compared and counted on one way through the rows, each of which may be a page of its own.
+        const rows = near(`limit ${bound} + 1`, `, row_number() over () > ${bound} as many`);
+        return best(where, `(${rows})`, wanted.query, `many desc, ${order}`);
       }),
 
     /** The nearest by the index; needs `INDEX_SETTINGS`. May return too few. */

@@ -103,6 +103,7 @@ export function createVector(
       name: index.name,
       method: index.method,
       metric: index.metric,
+      rows: table.rows ?? 0,
       distance: distanceBy(index.metric),
       isUnit: isUnit({ extension }, stored),
       iterative: !isOlder(extension.version, ITERATIVE_PGVECTOR),
