@@ -22,7 +22,7 @@ import {
   type MappingOptions,
 } from './collection.ts';
 import { inParts } from './in-parts.ts';
-import { diagnoseMapped, openMapped, suggestion } from './mapped.ts';
+import { diagnoseMapped, finding, mappedMethods, requireForeign, suggestion } from './mapped.ts';
 import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
 import { createReading, maxResults, type Shelf } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
@@ -43,9 +43,12 @@ export const defineCollection = <Options>(spec: CollectionSpec<Options>): Provid
       if (!embedder) throw new Error(`${title} searches by vectors only; set OMP_SEARCH_MODE to vector or hybrid`);
       const collection = guarded(await opened(spec, () => spec.open(options, { data_dir, log })), spec);
       try {
-        if (isMapped(spec, options))
-          return await openMapped(collection, spec, options, { embedder, log, max_record_bytes });
-        await start(collection, spec, embedder, backgroundCall('start'));
+        const call = backgroundCall('start');
+        if (isMapped(spec, options)) {
+          const context = { embedder, model: embedder.model, log, max_record_bytes };
+          return await mappedMethods(requireForeign(collection, spec), { ...spec, options }, context, call);
+        }
+        await start(collection, spec, embedder, call);
       } catch (error) {
         await collection.close();
         throw error;
@@ -149,12 +152,6 @@ const isMapped = <Options>(
   { presets }: CollectionSpec<Options>,
   options: Options,
 ): options is Options & MappingOptions => presets !== undefined && (options as MappingOptions).preset !== undefined;
-
-const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
-  area,
-  level,
-  message,
-});
 
 /** Checks by reading only. */
 async function diagnose<Options>(
