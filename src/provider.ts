@@ -192,6 +192,7 @@ export {
   weights,
 } from '#ranking';
 export {
+  answerQuestions,
   byScore,
   changeMatcher,
   conversationOf,
@@ -210,11 +211,13 @@ export {
   newRecord,
   newUuidIdentity,
   notBefore,
+  openThread,
   readAtMost,
   recordBytes,
   recordTooLarge,
   requireFits,
   requireVersion,
+  type Thread,
   timeLike,
   toTime,
   upToBytes,

@@ -13,7 +13,8 @@ import { openChroma } from '../../chroma/start.ts';
 import { embeddingsServer, sendJson } from '../../embedding/embeddings-server.ts';
 import { vectorOf } from '../../mapped/documented.ts';
 import { freePort } from '../../process/postgres-cluster.ts';
-import { type DatabaseName, GIVEN, type Given } from '../fixture.ts';
+import { type DatabaseName, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
+import { openPostgres, RUNS_ON_POSTGRES } from './postgres.ts';
 import { type Recorded, readCollection } from './read.ts';
 
 /*
@@ -124,6 +125,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     program: 'llamaindex.py',
     packages: ['llama-index-vector-stores-lancedb==0.6.0', 'lancedb==0.40.0', 'pandas==3.1.1', ...LLAMAINDEX_PY],
   },
+  ...RUNS_ON_POSTGRES,
 };
 
 const SEARCHES = [
@@ -165,6 +167,7 @@ const versionsOf = (packages: readonly string[]) =>
 /** An empty database, until it is closed. */
 async function openDatabase(database: DatabaseName): Promise<{ url: string; close(): Promise<void> }> {
   if (database === 'chroma') return openChroma();
+  if (database === 'postgres') return openPostgres();
   const folder = await mkdtemp(join(tmpdir(), 'omp-recorded-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   if (database === 'lancedb') return { url: folder, close: remove };
@@ -233,15 +236,15 @@ async function record(name: string, run: Run): Promise<void> {
       env: {
         ...{ PATH: process.env.PATH, HOME: home, MEM0_DIR: home, MEM0_TELEMETRY: 'False' },
         ...{ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: embeddings.base_url, OPENAI_API_BASE: embeddings.base_url },
-        ...{ DATABASE: database, DATABASE_URL: db.url, OPTIONS: JSON.stringify(run.options ?? {}) },
+        ...{ DATABASE: database, LIBRARY: library, DATABASE_URL: db.url, OPTIONS: JSON.stringify(run.options ?? {}) },
       },
     });
     // LanceDB cannot filter by a key of an object that a row lacks (findings/lancedb-missing-key-fails-filters.sh).
-    const memories = [...GIVEN.values()].map((given) => ({
+    const memories = [...(database === 'postgres' ? GIVEN_TO_TABLES : GIVEN).values()].map((given) => ({
       ...given,
       attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
     }));
-    child.stdin.end(JSON.stringify({ memories, searches: SEARCHES }));
+    child.stdin.end(`${JSON.stringify({ memories, searches: SEARCHES })}\n`);
     const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
     if (status !== 0) throw new Error(`${name}: the program ended with ${status}\n${output}`);
     const said = JSON.parse(output.trim().split('\n').at(-1) as string) as Recorded;
