@@ -10,6 +10,7 @@ export type {
   Field,
   FieldValue,
   Filter,
+  ForeignCollection,
   FoundPoint,
   MappingOptions,
   Match,
@@ -30,10 +31,12 @@ export type {
 export {
   collectionMethods,
   defineCollection,
+  examineMapped,
   FIELDS,
   failureOfConnection,
   failureOfStatus,
   loadPackage,
+  mappedMethods,
   stoppable,
 } from '#collections';
 export type {

@@ -6,37 +6,33 @@ import {
   type Finding,
   type Log,
   MAX_RECORD_BYTES,
-  type Provider,
   type ProviderContext,
+  type ProviderMethods,
 } from '#provider';
 import { connect, MAX_CONTENT_LENGTH, MAX_TOP_K, type Service } from './client/client.ts';
 import { PROVIDER } from './client/pinecone-errors.ts';
 import { userFilter } from './filter.ts';
 import { createConsistency } from './gateway-index/consistency.ts';
 import { createGatewayCollection } from './gateway-index/gateway-collection.ts';
-import type { WrittenPoint } from './gateway-index/gateway-reads.ts';
 import { createIds, createNamespaces } from './gateway-index/ids.ts';
-import { examineIndex, openMappedIndex } from './mapped/mapped-provider.ts';
-import { fieldsOf } from './mapped/mapped-record.ts';
+import { diagnoseMappedIndex, openMappedIndex } from './mapped/mapped-index.ts';
 import { createOverlay } from './overlay.ts';
 import { Options } from './pinecone-options.ts';
-import { toValues } from './score.ts';
-import { atStartup, checkedMetric, INDEX_RECORD, readIndex, readOrDescribeIndex } from './startup.ts';
+import { someVector } from './score.ts';
+import { ANSWERS, atStartup, checkedMetric, finding, INDEX_RECORD, readIndex, readOrDescribeIndex } from './startup.ts';
 
 /** An index on Pinecone: the gateway's index, or with a `preset` a mapped index, which another application fills. */
 export default defineProvider({
   specVersion: 2,
   name: PROVIDER,
   options: Options,
-  async open(options, context): Promise<Provider> {
+  async open(options, context): Promise<ProviderMethods> {
     const { embedder } = context;
     if (!embedder) {
       throw new Error('Pinecone searches by vectors only; set OMP_SEARCH_MODE to vector, or choose another provider');
     }
     const service = connect(options);
-    return options.preset
-      ? openMappedIndex(service, options, context)
-      : openGatewayIndex(service, options, { embedder, log: context.log });
+    return (options.preset ? openMappedIndex : openGatewayIndex)(service, options, { embedder, log: context.log });
   },
   diagnose,
 });
@@ -45,7 +41,7 @@ async function openGatewayIndex(
   service: Service,
   options: Options,
   { embedder, log }: { readonly embedder: EmbedderIdentity; readonly log: Log },
-): Promise<Provider> {
+): Promise<ProviderMethods> {
   const { settle_ms, consistency_wait_ms, max_scan } = options;
   const { model, dimensions } = embedder;
   const { metric, secret, moved } = await atStartup(async (call) => ({
@@ -57,7 +53,7 @@ async function openGatewayIndex(
     wait_ms: consistency_wait_ms,
     look: createLook(service, dimensions),
   });
-  const overlay = createOverlay<WrittenPoint>({ settle_ms, shows: consistency.shows, log });
+  const overlay = createOverlay({ settle_ms, shows: consistency.shows, log });
   const ids = createIds(secret);
   const namespaces = createNamespaces(options.layout, options.namespace);
   const collection = createGatewayCollection({
@@ -69,7 +65,6 @@ async function openGatewayIndex(
     MAX_RECORD_BYTES,
   );
   return {
-    name: PROVIDER,
     capabilities: {
       vector_search: true,
       keyword_search: false,
@@ -94,23 +89,15 @@ async function openGatewayIndex(
 
 /** Sends a query that matches nothing, since no user has an empty name, and returns its position. */
 function createLook(service: Service, dimensions: number) {
-  const { values } = toValues(new Float32Array(dimensions));
-  const request = { vector: values, topK: 1, filter: userFilter('', []), includeMetadata: false };
+  const request = { vector: someVector(dimensions), topK: 1, filter: userFilter('', []), includeMetadata: false };
   return async (namespace: string, call: Call) => (await service.query(namespace, request, call)).indexedLsn;
 }
-
-const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
-  area,
-  level,
-  message,
-});
-const ANSWERS = 'the index on Pinecone answers';
 
 /**
  * Checks by reading only: whether the index answers, stores the embedder's vectors, and holds those of the same model; not
  * whether the key may write. Without an embedder only the first.
  */
-async function diagnose(options: Options, { embedder }: Pick<ProviderContext, 'embedder'>): Promise<Finding[]> {
+async function diagnose(options: Options, { embedder, log }: ProviderContext): Promise<Finding[]> {
   try {
     const service = connect(options);
     if (!embedder) {
@@ -123,7 +110,7 @@ async function diagnose(options: Options, { embedder }: Pick<ProviderContext, 'e
         ),
       ];
     }
-    return await (options.preset ? diagnoseMapped : diagnoseGatewayIndex)(service, options, embedder);
+    return await (options.preset ? diagnoseMappedIndex : diagnoseGatewayIndex)(service, options, { embedder, log });
   } catch (error) {
     return [finding('connection', 'problem', error instanceof Error ? error.message : String(error))];
   }
@@ -132,7 +119,7 @@ async function diagnose(options: Options, { embedder }: Pick<ProviderContext, 'e
 async function diagnoseGatewayIndex(
   service: Service,
   options: Options,
-  embedder: EmbedderIdentity,
+  { embedder }: { readonly embedder: EmbedderIdentity },
 ): Promise<Finding[]> {
   const { metric, found } = await atStartup(async (call) => ({
     metric: await checkedMetric(service, options, embedder.dimensions, call),
@@ -142,20 +129,5 @@ async function diagnoseGatewayIndex(
   return [
     finding('connection', 'ok', `${ANSWERS}, and measures by ${metric}; whether the key may write was not tried`),
     finding('embedding', 'ok', `the vectors in the namespace "${options.namespace}" are ${state}`),
-  ];
-}
-
-async function diagnoseMapped(service: Service, options: Options, embedder: EmbedderIdentity): Promise<Finding[]> {
-  const fields = fieldsOf(options);
-  const { metric, warnings } = await examineIndex(service, options, embedder, fields);
-  return [
-    finding('connection', 'ok', `${ANSWERS}, and measures by ${metric}`),
-    finding('mapping', 'ok', `its records can be found by "${fields.user}"`),
-    finding(
-      'embedding',
-      'ok',
-      `vectors of ${embedder.dimensions} dimensions; the index does not say whether "${embedder.model}" made them`,
-    ),
-    ...warnings.map((warning) => finding('mapping', 'warning', warning)),
   ];
 }

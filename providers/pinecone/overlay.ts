@@ -1,12 +1,10 @@
-import type { Log } from '#provider';
+import type { Log, Point } from '#provider';
 import type { Lsn } from './client/client.ts';
 
 /** A record as this process wrote it. */
-export interface RecentWrite {
-  readonly id: string;
+export interface WrittenPoint extends Point {
   /** Whose it is: a user, or what stands for one. */
   readonly owner: string;
-  readonly vector: Float32Array;
 }
 
 interface WritePosition {
@@ -18,16 +16,16 @@ interface WritePosition {
  * The recent writes of this process, which reads may not show yet: every read is merged with them. An entry is dropped when
  * it is old enough for every read to show it, and the oldest are dropped when there are too many.
  */
-export interface Overlay<Write extends RecentWrite> {
+export interface Overlay {
   /** Undefined: no recent write; null: deleted. */
-  get(id: string): Write | null | undefined;
-  put(write: Write, where: WritePosition): void;
-  bury(record: Pick<RecentWrite, 'id' | 'owner'>, where: WritePosition): void;
+  get(id: string): WrittenPoint | null | undefined;
+  put(write: WrittenPoint, where: WritePosition): void;
+  bury(record: Pick<WrittenPoint, 'id' | 'owner'>, where: WritePosition): void;
   /**
-   * The recent writes of one user, in any order. `position`: that of a query's answer. With it only later writes are returned: for
+   * The recent writes of one user, or of all, in any order. `position`: that of a query's answer. With it only later writes are returned: for
    * earlier ones the index is right, also about writes of other gateways.
    */
-  of(owner: string, position?: Lsn): { readonly live: readonly Write[]; readonly deleted: ReadonlySet<string> };
+  of(owner?: string, position?: Lsn): { readonly live: readonly WrittenPoint[]; readonly deleted: ReadonlySet<string> };
   close(): void;
 }
 
@@ -59,9 +57,9 @@ const MAX_SETTLE_TIMES = 5;
 const SWEEP_MS = 5_000;
 const WARN_MS = 60_000;
 
-interface OverlayEntry<Write> {
+interface Entry {
   /** Null: deleted. */
-  readonly write: Write | null;
+  readonly write: WrittenPoint | null;
   readonly owner: string;
   readonly where: WritePosition;
   readonly at: number;
@@ -69,8 +67,7 @@ interface OverlayEntry<Write> {
 }
 
 /** The overlay is in memory only: after a restart everything is read from Pinecone. */
-export function createOverlay<Write extends RecentWrite>(options: OverlayOptions): Overlay<Write> {
-  type Entry = OverlayEntry<Write>;
+export function createOverlay(options: OverlayOptions): Overlay {
   const { settle_ms, shows, log, now = () => performance.now() } = options;
   const { max_entries = MAX_ENTRIES, max_bytes = MAX_BYTES } = options;
   /** Oldest write first. */
@@ -126,9 +123,9 @@ export function createOverlay<Write extends RecentWrite>(options: OverlayOptions
     },
     bury: ({ id, owner }, where) => keep(id, { write: null, owner, where, at: now(), bytes: TOMBSTONE_BYTES }),
     of(owner, position) {
-      const live: Write[] = [];
+      const live: WrittenPoint[] = [];
       const deletedIds = new Set<string>();
-      for (const [id, entry] of users.get(owner) ?? []) {
+      for (const [id, entry] of (owner === undefined ? entries : users.get(owner)) ?? []) {
         const isShown = position !== undefined && entry.where.lsn !== undefined && entry.where.lsn <= position;
         if (isShown || !isNeeded(entry)) continue;
         if (entry.write) live.push(entry.write);
@@ -141,7 +138,7 @@ export function createOverlay<Write extends RecentWrite>(options: OverlayOptions
 }
 
 /** Counts text as UTF-16; most of it takes half as much. */
-const sizeOf = ({ vector, ...rest }: RecentWrite): number =>
+const sizeOf = ({ vector, ...rest }: WrittenPoint): number =>
   ENTRY_BYTES + vector.byteLength + 2 * JSON.stringify(rest).length;
 
 /** Warns of writes dropped too early, which reads may miss. At most once a minute, with the number since the last warning. */

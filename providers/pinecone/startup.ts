@@ -1,11 +1,11 @@
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
-import { backgroundCall, type Call, type EmbedderIdentity } from '#provider';
+import { backgroundCall, type Call, type EmbedderIdentity, type Finding } from '#provider';
 import type { Metadata, Service } from './client/client.ts';
 import { failureBehind } from './client/pinecone-errors.ts';
 import { indexUrl } from './client/transport.ts';
 import type { Options } from './pinecone-options.ts';
-import type { Metric } from './score.ts';
+import { MEASURES, type Metric, someVector } from './score.ts';
 
 /** Maximum time for all requests at the start, in milliseconds. */
 const STARTUP_MS = 30_000;
@@ -20,6 +20,13 @@ export async function atStartup<Result>(work: (call: Call) => Promise<Result>): 
     throw explain(error);
   }
 }
+
+export const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
+  area,
+  level,
+  message,
+});
+export const ANSWERS = 'the index on Pinecone answers';
 
 const REACHABLE = 'check PINECONE_INDEX_HOST and whether this machine may connect to it';
 const BY_STATUS: Readonly<Record<number, string>> = {
@@ -47,7 +54,7 @@ function explain(error: unknown): unknown {
   return new Error(BY_STATUS[status] ?? `Pinecone failed (${message}); try again later`);
 }
 
-const METRICS: readonly string[] = ['cosine', 'dotproduct', 'euclidean'] satisfies Metric[];
+const METRICS: readonly string[] = Object.keys(MEASURES);
 
 /**
  * The metric that the index reports, else the configured one. Throws a plain `Error` for an index that cannot store the
@@ -114,8 +121,7 @@ export async function readOrDescribeIndex(
     dimensions,
     id_secret: secret.toString('hex'),
   };
-  const values = Float32Array.from({ length: dimensions }, (_, index) => (index === 0 ? 1 : 0));
-  await service.upsert(namespace, [{ id: INDEX_RECORD, values, metadata }], call);
+  await service.upsert(namespace, [{ id: INDEX_RECORD, values: someVector(dimensions), metadata }], call);
   return { secret, moved: false };
 }
 

@@ -150,6 +150,11 @@ export interface Traits {
   readonly filtered?: { readonly query: readonly string[]; readonly scan: readonly string[] };
   /** How many points a `scan` reads at least cost, if most of them may not match. Left out: as many as are wanted. */
   readonly scan_batch?: number;
+  /**
+   * Present if all points of a user are read by few requests a second. Then a list of a mapped collection keeps what its pages show, at most so many
+   * points and bytes of contents, and a search takes what `query` ranks as it is: nothing is read beyond it.
+   */
+  readonly slow_pages?: { readonly points: number; readonly bytes: number };
   /** Whether points of other applications hold objects, and a dot in the name of a field goes into one; absent: a dot is a character of a name. */
   readonly nested?: true;
 }
@@ -206,6 +211,8 @@ export interface PointChange {
   readonly fields: PointFields;
   /** Undefined: it stays. */
   readonly vector?: Float32Array | undefined;
+  /** The point as it was read just now. */
+  readonly stored: FoundPoint;
 }
 
 /**
@@ -263,6 +270,8 @@ export interface Collection extends Points {
   /** Creates the collection with its indexes, and what is missing of them. Several gateways may do so at once. */
   prepare(wanted: { readonly dimensions: number; readonly fields: readonly Field[] }, call: Call): Promise<void>;
   count(filter: Filter, call: Call): Promise<number>;
+  /** Some points that have this field. Throws if the database cannot filter by it. Left out: `page` shows both. */
+  sample?(field: string, limit: number, call: Call): Promise<readonly FoundPoint[]>;
   /** Sets these fields of a point, and its vector, whatever else it holds stays; false: it is gone. */
   change?(change: PointChange, call: Call): Promise<boolean>;
   /** Throws if the database does not answer. */

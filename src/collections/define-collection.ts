@@ -22,7 +22,7 @@ import {
   type MappingOptions,
 } from './collection.ts';
 import { inParts } from './in-parts.ts';
-import { diagnoseMapped, openMapped, suggestion } from './mapped.ts';
+import { diagnoseMapped, finding, mappedMethods, requireForeign, suggestion } from './mapped.ts';
 import { HEAD, headPoint, pointId, WHOLE } from './points.ts';
 import { createReading, maxResults, type Shelf } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
@@ -45,8 +45,9 @@ export const defineCollection = <Options>(spec: CollectionSpec<Options>): Provid
       const collection = guarded(await inTime(title, backgroundCall('start'), opening), spec);
       try {
         if (isMapped(spec, options)) {
-          const mapped = openMapped(collection, spec, options, { embedder, log, max_record_bytes });
-          return await inTime(title, backgroundCall('start'), mapped);
+          const [call, context] = [backgroundCall('start'), { embedder, model: embedder.model, log, max_record_bytes }];
+          const mapped = mappedMethods(requireForeign(collection, spec), { ...spec, options }, context, call);
+          return await inTime(title, call, mapped);
         }
         await start(collection, spec, embedder, backgroundCall('start'));
       } catch (error) {
@@ -152,12 +153,6 @@ const isMapped = <Options>(
   { presets }: CollectionSpec<Options>,
   options: Options,
 ): options is Options & MappingOptions => presets !== undefined && (options as MappingOptions).preset !== undefined;
-
-const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
-  area,
-  level,
-  message,
-});
 
 async function diagnose<Options>(
   spec: CollectionSpec<Options>,

@@ -8,16 +8,19 @@ import type {
   Measure,
   PageRequest,
   Point,
+  Points,
   QueryRequest,
   ScanRequest,
   Selection,
 } from './collection.ts';
 import { holds } from './filters.ts';
 import { changedFields, foreignFilter, type Mapping, mappedFields, newFields, toOwn, unsupported } from './mapping.ts';
+import { pointBytes } from './points.ts';
 import { MAX_SORTED, numberOf } from './walk.ts';
 
-/** What an adapter has that serves mapped collections. */
-export type ForeignCollection = Collection & Required<Pick<Collection, 'page' | 'change'>>;
+/** What serves a mapped collection. */
+export type ForeignCollection = Omit<Collection, 'prepare' | 'scan' | 'count'> &
+  Required<Pick<Collection, 'page' | 'change'>>;
 
 /** Points of a page while all of a user are read. */
 const PAGE = 1_000;
@@ -40,8 +43,10 @@ interface View {
 export function createMappedView(
   raw: ForeignCollection,
   { provider, mapping, measure, comparable }: View,
-): Collection & Pick<ForeignCollection, 'page'> {
-  const { traits } = raw;
+): Points & Pick<ForeignCollection, 'page'> & Pick<Collection, 'count'> {
+  const { traits, sizeOf = pointBytes } = raw;
+  const { slow_pages } = traits;
+  const inForeign = (point: Point): Point => ({ ...point, fields: newFields(mapping, point) });
   const fields = mappedFields(mapping);
   const withoutText = fields.filter((field) => field !== mapping.text && field !== mapping.node);
   const isId = (id: string): boolean =>
@@ -60,7 +65,7 @@ export function createMappedView(
     const asksTags = (part: Filter): boolean =>
       part.op === 'and' ? part.filters.some(asksTags) : part.op === 'allOf' && part.field === 'tags';
     if (mapping.tags === undefined && filter && asksTags(filter))
-      throw unsupported(provider, 'tag: the collection stores no tags');
+      throw unsupported(provider, `tag: the ${mapping.noun} stores no tags`);
     return foreignFilter(mapping, traits.filters, filter);
   };
   const fetch = async (ids: readonly string[], { vector }: Selection, call: Call, filter?: Filter) => {
@@ -73,14 +78,17 @@ export function createMappedView(
       limit: Math.min(PAGE, traits.max_limit),
       select: { fields: names, vector },
     };
+    let read = 0;
     for (let after: string | undefined; ; ) {
       const { points, next } = await raw.page({ ...asked, after }, call);
+      read += points.length;
+      if (slow_pages && read > slow_pages.points) throw tooMany(provider, mapping, slow_pages.points);
       yield matching(points, filter, names === fields);
       if (next === undefined) return;
       after = next;
     }
   }
-  /** Those that match after a place in an order, without their texts. */
+  /** Those that match after a place in an order. Without their texts, unless pages are slow. */
   async function inOrder({ filter, order, after }: ScanRequest, call: Call): Promise<FoundPoint[]> {
     const { by, descending } = order ?? { by: 'created', descending: true };
     const sign = descending ? -1 : 1;
@@ -88,9 +96,14 @@ export function createMappedView(
       sign * (numberOf(point, by) - value || (point.id === id ? 0 : point.id < id ? -1 : 1));
     // By id: a point that moves between pages might come twice.
     const found = new Map<string, FoundPoint>();
-    for await (const points of pages(filter, withoutText, { vector: false }, call)) {
-      for (const point of points) found.set(point.id, point);
-      if (found.size > MAX_SORTED) throw tooMany(provider, mapping);
+    let bytes = 0;
+    for await (const points of pages(filter, slow_pages ? fields : withoutText, { vector: false }, call)) {
+      for (const point of points) {
+        found.set(point.id, point);
+        bytes += numberOf(point, 'bytes');
+      }
+      if (found.size > MAX_SORTED || (slow_pages && bytes > slow_pages.bytes))
+        throw tooMany(provider, mapping, Math.min(found.size, MAX_SORTED));
     }
     return [...found.values()]
       .filter((point) => !after || compare(point, after.value, after.memory_id) > 0)
@@ -98,7 +111,8 @@ export function createMappedView(
   }
 
   return {
-    ...{ describe: raw.describe, prepare: raw.prepare, remove: raw.remove, ping: raw.ping, close: raw.close },
+    remove: raw.remove,
+    sizeOf: (point) => sizeOf(inForeign(point)),
     traits: {
       ...traits,
       ...{ measure, exact: traits.exact && comparable, ids: 'text', order: 'position' },
@@ -142,7 +156,9 @@ export function createMappedView(
         }
         return points.slice(0, limit);
       }
-      const ids = (await inOrder(request, call)).map(({ id }) => id);
+      const sorted = await inOrder(request, call);
+      if (slow_pages) return sorted.slice(0, limit);
+      const ids = sorted.map(({ id }) => id);
       const size = Math.min(limit, traits.max_batch);
       for (let start = 0; start < ids.length && points.length < limit; start += size) {
         const part = ids.slice(start, start + size);
@@ -158,11 +174,7 @@ export function createMappedView(
       return count;
     },
 
-    upsert: (points, call) =>
-      raw.upsert(
-        points.map((point) => ({ ...point, fields: newFields(mapping, point) })),
-        call,
-      ),
+    upsert: (points, call) => raw.upsert(points.map(inForeign), call),
 
     /** Sets what changes, and nothing else. */
     async replace(after: Point, updated: number, call: Call): Promise<boolean> {
@@ -170,16 +182,14 @@ export function createMappedView(
       const before = stored && toOwn(mapping, stored);
       if (!before || before.fields.updated !== updated || before.fields.user_id !== after.fields.user_id) return false;
       const vector = before.fields.content === after.fields.content ? undefined : after.vector;
-      return raw.change(
-        { id: after.id, fields: changedFields(mapping, provider, { stored, before, after }), vector },
-        call,
-      );
+      const fields = changedFields(mapping, provider, { stored, before, after });
+      return raw.change({ id: after.id, fields, vector, stored }, call);
     },
   };
 }
 
-const tooMany = (provider: string, { tags }: Mapping): OmpError =>
+const tooMany = (provider: string, { tags }: Mapping, most: number): OmpError =>
   unsupported(
     provider,
-    `list: the user has more memories than the ${MAX_SORTED} that can be sorted here; search${tags === undefined ? '' : ', or list by tag,'} instead`,
+    `list: the user has more memories than the ${most} that can be sorted here; search${tags === undefined ? '' : ', or list by tag,'} instead`,
   );

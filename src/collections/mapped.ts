@@ -1,12 +1,13 @@
-import {
-  backgroundCall,
-  type Call,
-  type EmbedderIdentity,
-  type Finding,
-  type Log,
-  type ProviderMethods,
-} from '#contract';
-import type { Collection, CollectionSpec, Description, FoundPoint, MappingOptions, Measure } from './collection.ts';
+import type { Call, EmbedderIdentity, Finding, Log, Memory, ProviderMethods } from '#contract';
+import type {
+  Collection,
+  CollectionSpec,
+  Description,
+  FoundPoint,
+  MappingOptions,
+  Measure,
+  Presets,
+} from './collection.ts';
 import { equals } from './filters.ts';
 import { createMappedView, type ForeignCollection } from './mapped-view.ts';
 import { hasTime, kept, type Mapping, mappingOf, recognised, settingOf, toOwn, unsupported } from './mapping.ts';
@@ -19,8 +20,12 @@ import { createWriting } from './writing.ts';
  * Collections that another application fills, with a field mapping in place of the codec. Nothing is created there or altered.
  */
 
-type Spec = Pick<CollectionSpec<unknown>, 'name' | 'title' | 'presets'>;
-interface Asked extends Spec {
+interface MappedSpec extends Pick<CollectionSpec<unknown>, 'name' | 'title'> {
+  readonly presets?: Presets | undefined;
+  /** What people call a collection of the database. Default: collection. */
+  readonly noun?: string | undefined;
+}
+interface MappedChoice extends MappedSpec {
   readonly options: MappingOptions;
   readonly embedder: EmbedderIdentity | undefined;
 }
@@ -30,7 +35,7 @@ const SAMPLE = 100;
 /** Names of fields that a message shows. */
 const SHOWN = 12;
 
-interface Examined {
+interface ExaminedCollection {
   readonly mapping: Mapping;
   readonly description: Description;
   readonly measure: Measure;
@@ -44,13 +49,13 @@ interface Examined {
 }
 
 /** Reads one page of the collection. Throws a plain `Error` for the operator if settings or embedder do not fit. */
-async function examine(
+export async function examineMapped(
   collection: ForeignCollection,
-  { name, title, presets = {}, options, embedder }: Asked,
+  { name, title, presets = {}, noun = 'collection', options, embedder }: MappedChoice,
   call: Call,
-): Promise<Examined> {
+): Promise<ExaminedCollection> {
   const { traits } = collection;
-  const mapping: Mapping = { ...mappingOf(name, presets, options), nested: traits.nested === true };
+  const mapping: Mapping = { ...mappingOf(name, presets, options), nested: traits.nested === true, noun };
   const chosen = `${settingOf(name, 'preset')}=${options.preset}`;
   const description = await collection.describe(call);
   if (!description) throw new Error(`${title} has no such collection, and with ${chosen} the gateway creates none`);
@@ -63,13 +68,16 @@ async function examine(
         'embedder that made its vectors',
     );
   const filter = equals(mapping.user, '-');
-  await collection
-    .page({ filter, limit: 1, select: { fields: [mapping.user], vector: false } }, call)
-    .catch((cause) => {
-      const message = `${title} cannot filter by "${mapping.user}" (${settingOf(name, 'user_field')})`;
-      throw new Error(`${message}: ${(cause as Error).message}`, { cause });
-    });
-  const { points } = await collection.page({ limit: SAMPLE, select: { vector: true } }, call);
+  if (!collection.sample)
+    await collection
+      .page({ filter, limit: 1, select: { fields: [mapping.user], vector: false } }, call)
+      .catch((cause) => {
+        const message = `${title} cannot filter by "${mapping.user}" (${settingOf(name, 'user_field')})`;
+        throw new Error(`${message}: ${(cause as Error).message}`, { cause });
+      });
+  const points =
+    (await collection.sample?.(mapping.user, SAMPLE, call)) ??
+    (await collection.page({ limit: SAMPLE, select: { vector: true } }, call)).points;
   const memories = points.filter((point) => toOwn(mapping, point) !== undefined);
   const found = recognised(presets, points, traits);
   const nobody =
@@ -81,7 +89,10 @@ async function examine(
       : `, as ${presets[found]?.library} fills it: ${settingOf(name, 'preset')}=${found}`;
   const temporal =
     mapping.created !== undefined && (memories.length === 0 || memories.some((each) => hasTime(mapping, each)));
-  const comparable = measure.startsWith('cosine') || points.every(({ vector }) => !vector || isUnit(vector));
+  const comparable =
+    measure.startsWith('cosine') ||
+    traits.slow_pages !== undefined ||
+    points.every(({ vector }) => !vector || isUnit(vector));
   return {
     ...{ mapping, description, measure, comparable, temporal, found },
     noMemories: points.length > 0 && memories.length === 0 ? nobody + other : undefined,
@@ -119,54 +130,61 @@ function namesIn(points: readonly FoundPoint[], nested: boolean): string {
   return names.size === 0 ? 'no fields' : shown.join(', ') + (names.size > SHOWN ? ' and others' : '');
 }
 
-const isForeign = (collection: Collection): collection is ForeignCollection =>
+const isForeign = (collection: Collection): collection is Collection & ForeignCollection =>
   collection.page !== undefined && collection.change !== undefined;
 
-function requireForeign(collection: Collection, { title }: Spec): ForeignCollection {
+export function requireForeign(collection: Collection, { title }: MappedSpec): ForeignCollection {
   if (!isForeign(collection)) throw new Error(`the adapter of ${title} has presets, and no page and change for them`);
   return collection;
 }
 
+interface MappedContext {
+  readonly embedder: EmbedderIdentity;
+  /** What memories say of the model of their vectors; null: it is not known. */
+  readonly model: string | null;
+  readonly log: Log;
+  readonly max_record_bytes: number;
+}
+
 /** The verbs on a mapped collection, read-only unless `writable`. Throws a plain `Error` for the operator. */
-export async function openMapped(
-  collection: Collection,
-  spec: Spec,
-  options: MappingOptions,
-  context: { readonly embedder: EmbedderIdentity; readonly log: Log; readonly max_record_bytes: number },
+export async function mappedMethods(
+  raw: ForeignCollection,
+  spec: MappedSpec & { readonly options: MappingOptions },
+  { embedder, model, log, max_record_bytes }: MappedContext,
+  call: Call,
 ): Promise<ProviderMethods> {
-  const { embedder, log, max_record_bytes } = context;
-  const { name } = spec;
-  const raw = requireForeign(collection, spec);
-  const examined = await examine(raw, { ...spec, options, embedder }, backgroundCall('start'));
+  const { name, options, noun = 'collection' } = spec;
+  const examined = await examineMapped(raw, { ...spec, embedder }, call);
   const { mapping, noMemories, warnings, temporal } = examined;
   for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings])
-    log.warn({}, `this mapped collection: ${warning}`);
+    log.warn({}, `this mapped ${noun}: ${warning}`);
   const view = createMappedView(raw, { provider: name, ...examined });
   const shelf = {
     ...{
       collection: view,
-      model: embedder.model,
+      model,
       dimensions: embedder.dimensions,
       scoped: false,
       max_scan: MAX_SORTED,
     },
-    kept: (memory: Parameters<typeof kept>[2]) => kept(mapping, name, memory),
+    kept: (memory: Memory) => ({ ...kept(mapping, name, memory), ...(model === null && { status: null }) }),
   };
   return {
     capabilities: {
       vector_search: true,
       temporal,
-      temporal_search: temporal,
+      temporal_search: temporal && view.traits.slow_pages === undefined,
       scopes: mapping.scope === undefined ? 'none' : 'native',
       tags: mapping.tags !== undefined,
       max_search_results: maxResults(view),
       mapped: true,
-      complete_export: true,
+      complete_export: view.traits.slow_pages === undefined,
       explain: true,
     },
     ...createReading(shelf),
     export(query, call) {
-      if (query.since !== undefined && !temporal) throw unsupported(name, 'since: the collection has no times');
+      if (query.since !== undefined && mapping.created === undefined && mapping.updated === undefined)
+        throw unsupported(name, `since: the ${noun} has no times`);
       return exportPage(shelf, query, call);
     },
     ...(options.writable
@@ -174,7 +192,7 @@ export async function openMapped(
           ...withoutImport(createWriting(shelf, { max_record_bytes })),
           holdings: (query, call) => holdingsOf(shelf, query, call),
         }
-      : { read_only: `the collection is read-only: ${settingOf(name, 'writable')}=true lets the gateway change it` }),
+      : { read_only: `the ${noun} is read-only: ${settingOf(name, 'writable')}=true lets the gateway change it` }),
     ping: (call) => raw.ping(call),
     close: () => raw.close(),
   };
@@ -183,16 +201,16 @@ export async function openMapped(
 /** Ids and times are the application's. */
 const withoutImport = ({ import: _, ...methods }: ReturnType<typeof createWriting>) => methods;
 
-const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
+export const finding = (area: Finding['area'], level: Finding['level'], message: string): Finding => ({
   area,
   level,
   message,
 });
 
 /** What `doctor` finds about a mapped collection. Reads only. */
-export async function diagnoseMapped(collection: Collection, asked: Asked, call: Call): Promise<Finding[]> {
+export async function diagnoseMapped(collection: Collection, asked: MappedChoice, call: Call): Promise<Finding[]> {
   const { name, title, presets = {}, options, embedder } = asked;
-  const examined = await examine(requireForeign(collection, asked), asked, call);
+  const examined = await examineMapped(requireForeign(collection, asked), asked, call);
   const { description, measure, noMemories, warnings, found, mapping } = examined;
   const { dimensions, points, indexed } = description;
   const use = options.writable ? 'read and written' : 'read-only';
@@ -221,7 +239,11 @@ export async function diagnoseMapped(collection: Collection, asked: Asked, call:
 }
 
 /** Which preset would serve a collection that is not the gateway's. Empty: none that is known. */
-export async function suggestion(collection: Collection, { name, presets = {} }: Spec, call: Call): Promise<string> {
+export async function suggestion(
+  collection: Collection,
+  { name, presets = {} }: MappedSpec,
+  call: Call,
+): Promise<string> {
   if (!isForeign(collection)) return '';
   const { points } = await collection.page({ limit: SAMPLE, select: { vector: false } }, call);
   const isOwn = points.some(({ fields }) => fields.memory_id !== undefined);

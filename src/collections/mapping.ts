@@ -18,6 +18,8 @@ export interface Mapping {
   readonly node: string | undefined;
   /** A dot in a name goes into an object. */
   readonly nested: boolean;
+  /** What people call the collection, in messages. */
+  readonly noun: string;
 }
 
 const FIELD_OPTIONS = ['text', 'user', 'scope', 'created', 'updated', 'tags'] as const;
@@ -27,7 +29,11 @@ export const settingOf = (provider: string, option: string): string =>
   `OMP_${provider}_${option}`.toUpperCase().replaceAll('-', '_');
 
 /** By preset and settings. Throws an `Error` that names settings which are missing or contradict each other. */
-export function mappingOf(provider: string, presets: Presets, options: MappingOptions): Omit<Mapping, 'nested'> {
+export function mappingOf(
+  provider: string,
+  presets: Presets,
+  options: MappingOptions,
+): Omit<Mapping, 'nested' | 'noun'> {
   const chosen = `${settingOf(provider, 'preset')}=${options.preset}`;
   const preset = presets[options.preset ?? ''] ?? { library: '' };
   const setting = (field: string) => settingOf(provider, `${field}_field`);
@@ -50,7 +56,7 @@ export function mappingOf(provider: string, presets: Presets, options: MappingOp
 }
 
 /** The fields that are read of a point. */
-export const mappedFields = ({ nested: _, ...fields }: Mapping): string[] =>
+export const mappedFields = ({ nested: _, noun: __, ...fields }: Mapping): string[] =>
   Object.values(fields).filter((field) => field !== undefined);
 
 const stepsOf = (name: string, nested: boolean): string[] => (nested ? name.split('.') : [name]);
@@ -183,7 +189,7 @@ export function changedFields(
  * The memory as the collection keeps it. Throws `unsupported_capability` with the names of all fields that it cannot store: a write stores
  * everything or nothing.
  */
-export function kept({ tags, scope, created, updated }: Mapping, provider: string, memory: Memory): Memory {
+export function kept({ tags, scope, created, updated, noun }: Mapping, provider: string, memory: Memory): Memory {
   const names = [
     ...(memory.tags.length > 0 && tags === undefined ? ['tags'] : []),
     ...(memory.scope !== null && scope === undefined ? ['scope'] : []),
@@ -191,7 +197,7 @@ export function kept({ tags, scope, created, updated }: Mapping, provider: strin
     ...(memory.supersedes.length > 0 ? ['supersedes'] : []),
     ...Object.keys(memory.extensions),
   ];
-  if (names.length > 0) throw unsupported(provider, `${names.join(', ')}: the collection cannot store this`);
+  if (names.length > 0) throw unsupported(provider, `${names.join(', ')}: the ${noun} cannot store this`);
   const created_at = created === undefined ? NO_TIME : memory.created_at;
   return { ...memory, created_at, updated_at: updated === undefined ? created_at : memory.updated_at };
 }

@@ -101,8 +101,8 @@ type Rest = Pick<Memory, 'tags' | 'source' | 'confidence' | 'valid_from' | 'vali
   readonly extensions: Extensions;
 };
 
-/** `model`: of the vectors of the collection. Field by field: see docs/performance-notes.md. */
-export function toMemory({ fields }: Pick<FoundPoint, 'fields'>, model: string): Memory {
+/** `model`: of the vectors of the collection, if it is known. Field by field: see docs/performance-notes.md. */
+export function toMemory({ fields }: Pick<FoundPoint, 'fields'>, model: string | null): Memory {
   const rest = JSON.parse(String(fields.rest)) as Rest;
   return {
     id: String(fields.memory_id),
@@ -119,7 +119,7 @@ export function toMemory({ fields }: Pick<FoundPoint, 'fields'>, model: string):
     extensions: rest.extensions,
     updated_at: new Date(Number(fields.updated)).toISOString(),
     embedding_model: model,
-    status: 'done',
+    status: model === null ? null : 'done',
   };
 }
 

@@ -21,8 +21,8 @@ import { fetchAll, findAll, MAX_SORTED, numberOf, type Place, readInOrder, walk 
 /** A collection with memories, as the verbs see it. */
 export interface Shelf {
   readonly collection: Points;
-  /** Of the vectors. */
-  readonly model: string;
+  /** Of the vectors; null: it is not known. */
+  readonly model: string | null;
   readonly dimensions: number;
   /** Whether the database knows scopes. */
   readonly scoped: boolean;
@@ -146,15 +146,17 @@ async function search(shelf: Shelf, query: SearchQuery, call: Call): Promise<Sea
   const most = maxResults(collection);
   let found: Hits = { hits: [], bytes: 0 };
   if (vector.some((component) => component !== 0)) {
-    for (let count = Math.min(limit + 1, most); ; count = Math.min(count * GROWTH, most)) {
+    const { slow_pages } = collection.traits;
+    for (let count = Math.min(slow_pages ? limit : limit + 1, most); ; count = Math.min(count * GROWTH, most)) {
       const { ranked, floor } = await rank(shelf, { vector, condition, count }, call);
       // What was not found has at most the score of the floor: only higher ones are in their final place.
-      const final = ranked.filter(({ score }) => score > floor);
+      const final = slow_pages ? ranked : ranked.filter(({ score }) => score > floor);
       const read = await readHits(shelf, { ranked: final, condition }, query, call);
       found = read;
       if (isFull(found, query) || (floor === ALL && !read.hasBlank)) return found.hits;
       // The rest has score 0. A list that decides less than a query reads more in vain.
-      if (floor === ALL || (floor === 0 && (listed.undecided === condition.undecided || count === most))) break;
+      if (floor === ALL || (floor === 0 && !slow_pages && (listed.undecided === condition.undecided || count === most)))
+        break;
       if (count === most) {
         if (condition.rest) throw tooMany(most);
         // A larger query is impossible. Equal scores at the end are as good as those that were not found.

@@ -91,7 +91,7 @@ export function createWriting(shelf: Shelf, { max_record_bytes }: { readonly max
   /** Another application would take any other vector for the meaning of the text. */
   const requireMeaning = (vector: Vector) => {
     if (shelf.kept && vector && isBlank(vector))
-      throw invalidRequest('content: the embedding of this text is zero, so the collection cannot store it');
+      throw invalidRequest('content: the embedding of this text is zero, so it cannot be stored');
   };
   const storable = (memory: Memory, vector: Vector) => storablePoint(memory, vector, collection);
 

@@ -22,6 +22,8 @@ export interface Prepared {
   readonly ids?: RegExp;
   /** Whether what is stored ends with the provider, as in a `Map`. Unset: it is there when the provider is opened again. */
   readonly volatile?: boolean;
+  /** Of a service that shows writes late: makes it show all of them, as it does in time. Called before the provider is opened again. */
+  settle?(): Promise<unknown>;
   /** Ends what was started for the run, after the provider is closed. */
   close?(): Promise<unknown>;
 }
@@ -41,13 +43,13 @@ export const providerTests = (
   /** Opens the backend of a run; `open` may be called again after its subject was closed. */
   const start = async () => {
     const folder = await mkdtemp(join(tmpdir(), 'omp-test-'));
-    let { close, options = {}, volatile = false, ...prepared }: Prepared = {};
+    let { close, settle, options = {}, volatile = false, ...prepared }: Prepared = {};
     const tidy = async () => {
       await close?.();
       await rm(folder, { recursive: true, force: true });
     };
     try {
-      ({ close, options = {}, volatile = false, ...prepared } = await prepare(folder));
+      ({ close, settle, options = {}, volatile = false, ...prepared } = await prepare(folder));
     } catch (error) {
       await tidy();
       throw error;
@@ -60,7 +62,7 @@ export const providerTests = (
       const undeclared = [...(tags ? [] : ['tags']), ...(supports_supersession ? [] : ['supersedes'])];
       return { ...subject, ids, without: [...without, ...undeclared] };
     };
-    return { open, tidy, volatile };
+    return { open, settle, tidy, volatile };
   };
   conformance(label, async ({ authenticator }) => {
     const { open, tidy } = await start();

@@ -7,13 +7,15 @@ export interface Started {
   /** Of `Prepared`. */
   readonly volatile: boolean;
   open(more?: GatewayOptions): Promise<Subject>;
+  /** Of `Prepared`. */
+  readonly settle: (() => Promise<unknown>) | undefined;
   tidy(): Promise<void>;
 }
 
 /** Declares the tests of what stays when a provider is closed. */
 export function reopening(label: string, start: () => Promise<Started>): void {
   const run = async ({ skip }: TestContext, work: (using: Using) => Promise<void>) => {
-    const { open, tidy, volatile } = await start();
+    const { open, settle, tidy, volatile } = await start();
     try {
       skip(volatile, 'what it stores ends with it');
       await work(async (then, more) => {
@@ -22,6 +24,7 @@ export function reopening(label: string, start: () => Promise<Started>): void {
           return await then(subject);
         } finally {
           await subject.close();
+          await settle?.();
         }
       });
     } finally {

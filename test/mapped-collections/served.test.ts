@@ -407,7 +407,7 @@ it('[Decision 64] a point that another application gave to another user meanwhil
   const fields = { text: 'tea', user: 'ben' };
   const raw = { traits: { ids: 'text', filters: [] }, fetch: async () => [{ id: '1', fields }], change };
   const nowhere = { scope: undefined, created: undefined, updated: undefined, tags: undefined, node: undefined };
-  const mapping = { text: 'text', user: 'user', ...nowhere, nested: false };
+  const mapping = { text: 'text', user: 'user', ...nowhere, nested: false, noun: 'collection' };
   const place = { provider: 'test', mapping, measure: 'cosine', comparable: true } as const;
   const { replace } = createMappedView(raw as unknown as ForeignCollection, place);
   const after = (user_id: string) => ({

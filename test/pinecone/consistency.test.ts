@@ -3,9 +3,9 @@ import type { Memory } from '#contract';
 import type { Service } from '../../providers/pinecone/client/client.ts';
 import { createConsistency, createTokens } from '../../providers/pinecone/gateway-index/consistency.ts';
 import { createGatewayCollection } from '../../providers/pinecone/gateway-index/gateway-collection.ts';
-import type { GatewayIndex, WrittenPoint } from '../../providers/pinecone/gateway-index/gateway-reads.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-reads.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
-import { createOverlay, type Overlay, type RecentWrite } from '../../providers/pinecone/overlay.ts';
+import { createOverlay, type Overlay, type WrittenPoint } from '../../providers/pinecone/overlay.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import { eventually } from '../support/eventually.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
@@ -264,10 +264,7 @@ describe('consistency tokens', () => {
 });
 
 describe('the overlay', () => {
-  interface Written extends RecentWrite {
-    readonly memory: Memory;
-  }
-  const opened: Overlay<Written>[] = [];
+  const opened: Overlay[] = [];
   afterEach(() => {
     for (const overlay of opened.splice(0)) overlay.close();
   });
@@ -277,7 +274,7 @@ describe('the overlay', () => {
     const clock = { now: 0 };
     const shown = new Map<string, number>();
     const log = recordingLog();
-    const overlay = createOverlay<Written>({
+    const overlay = createOverlay({
       settle_ms: 1_000,
       shows: (namespace, lsn) => (shown.get(namespace) ?? 0) >= lsn,
       log,
@@ -293,20 +290,11 @@ describe('the overlay', () => {
   const VECTOR = Float32Array.of(1, 0);
 
   let made = 0;
-  function written(owner: string, more: Partial<Memory> = {}): Written {
+  function written(owner: string, content = 'short'): WrittenPoint {
     made += 1;
-    const created_at = new Date(Date.UTC(2026, 0, 1) + made).toISOString();
-    const fixed = {
-      id: `mem_${made}`,
-      created_at,
-      updated_at: created_at,
-      embedding_model: 'm',
-      status: 'done',
-    } as const;
-    const memory: Memory = { ...memoryOf(owner, `memory ${made}`), ...fixed, ...more };
-    return { id: memory.id, owner, memory, vector: VECTOR };
+    return { id: `mem_${made}`, owner, fields: { content }, vector: VECTOR };
   }
-  const idsOf = (overlay: Overlay<Written>, user: string) => overlay.of(user).live.map(({ id }) => id);
+  const idsOf = (overlay: Overlay, user: string) => overlay.of(user).live.map(({ id }) => id);
 
   describe('an entry leaves', () => {
     it.each([
@@ -351,7 +339,7 @@ describe('the overlay', () => {
   it('a memory that is deleted during its fetch is absent', async () => {
     const ids = createIds(new Uint8Array(32));
     const id = ids.make('u', Date.now());
-    const overlay = createOverlay<WrittenPoint>({ settle_ms: 1_000, shows: () => false, log: recordingLog() });
+    const overlay = createOverlay({ settle_ms: 1_000, shows: () => false, log: recordingLog() });
     onTestFinished(overlay.close);
     const time = '2026-01-02T03:04:05.678Z';
     const metadata = { content: 'text', user_id: 'u', created_at: time, updated_at: time };
@@ -387,7 +375,7 @@ describe('the overlay', () => {
       const short = Array.from({ length: 20 }, () => written('short'));
       for (const one of short) overlay.put(one, UNTOLD);
       expect(overlay.of('short').live).toHaveLength(20);
-      overlay.put(written('long', { content: 'x'.repeat(40_000) }), UNTOLD);
+      overlay.put(written('long', 'x'.repeat(48_000)), UNTOLD);
       expect(overlay.of('long').live).toHaveLength(1);
       const left = overlay.of('short').live.length;
       expect(left).toBeGreaterThan(0);
@@ -399,12 +387,12 @@ describe('the overlay', () => {
 
     it('what leaves gives its bytes back', () => {
       const { overlay } = open({ max_bytes: 100_000 });
-      const entry = written('u', { content: 'x'.repeat(20_000) });
+      const entry = written('u', 'x'.repeat(20_000));
       for (let turn = 0; turn < 50; turn++) {
         overlay.put(entry, UNTOLD);
         overlay.bury(entry, UNTOLD);
       }
-      const other = written('u', { content: 'x'.repeat(20_000) });
+      const other = written('u', 'x'.repeat(20_000));
       overlay.put(other, UNTOLD);
       expect(overlay.get(entry.id)).toBeNull();
       expect(overlay.get(other.id)).toEqual(other);

@@ -5,7 +5,7 @@ import { connect, type Metadata } from '../../providers/pinecone/client/client.t
 import { userFilter } from '../../providers/pinecone/filter.ts';
 import { createConsistency } from '../../providers/pinecone/gateway-index/consistency.ts';
 import { createGatewayCollection } from '../../providers/pinecone/gateway-index/gateway-collection.ts';
-import type { GatewayIndex, WrittenPoint } from '../../providers/pinecone/gateway-index/gateway-reads.ts';
+import type { GatewayIndex } from '../../providers/pinecone/gateway-index/gateway-reads.ts';
 import { toMetadata } from '../../providers/pinecone/gateway-index/gateway-record.ts';
 import { createIds, createNamespaces } from '../../providers/pinecone/gateway-index/ids.ts';
 import { createOverlay } from '../../providers/pinecone/overlay.ts';
@@ -26,7 +26,7 @@ export const vectorOf = (text: string, dimension: number): Float32Array => {
 };
 
 const EVERY_WRITE = { settle_ms: 3_600_000, shows: () => false, max_entries: 50_000 };
-const makeOverlay = () => createOverlay<WrittenPoint>({ ...EVERY_WRITE, log: recordingLog() });
+const makeOverlay = () => createOverlay({ ...EVERY_WRITE, log: recordingLog() });
 
 /** One user's memories in a gateway's index on this server, and what its verbs work with. It remembers all of its writes. */
 export function openUserIndex(

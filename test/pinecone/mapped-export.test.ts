@@ -105,11 +105,11 @@ describe('[Decision 43] the memories of a mapped index', () => {
     await fill(
       server,
       namespace,
-      ['a', 'b', 'c', 'd'].map((id) => note(id, 'ana', { more: 'x'.repeat(30_000) })),
+      ['a', 'b', 'c', 'd'].map((id) => note(id, 'ana', { note: 'x'.repeat(30_000) })),
     );
     const provider = await open(namespace);
     for (const user_id of [undefined, 'ana'])
-      for (const [max_bytes, length] of [[100_000, 2] as const, [1, 1] as const]) {
+      for (const [max_bytes, length] of [[100_000, 3] as const, [1, 1] as const]) {
         const part = await provider.export?.({ user_id, vectors: false, limit: 10, max_bytes }, call);
         expect(part?.items).toHaveLength(length);
       }

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ListQuery, SearchQuery } from '#contract';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
-import { openMappedIndex } from '../../providers/pinecone/mapped/mapped-provider.ts';
 import { PRESET_NAMES } from '../../providers/pinecone/mapped/presets.ts';
 import { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { exported } from '../mapped/exported.ts';
@@ -9,10 +8,10 @@ import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call, contextOf, listOf, refTo, searchFor } from '../support/requests.ts';
-import { type FullStore, openStoreOf, type Store, storeOf } from '../support/stores.ts';
+import { type FullStore, openStoreOf, type Store } from '../support/stores.ts';
 import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
 import { nodeMetadata, SHAPES } from './mapped-records.ts';
-import { documentedOptions, fill, openMappedSubject } from './mapped-subject.ts';
+import { documentedOptions, fill, openMappedStore, openMappedSubject } from './mapped-subject.ts';
 
 let server: Pinecone;
 beforeAll(async () => {
@@ -303,8 +302,7 @@ describe('other users', () => {
         query: (name, request, made) => service.query(name, { ...request, filter: filterless }, made),
         fetchByMetadata: (name, page, made) => service.fetchByMetadata(name, { ...page, filter: filterless }, made),
       };
-      const context = { embedder: hashingEmbedder(), log: recordingLog() };
-      return storeOf(await openMappedIndex(careless, options, context), context.embedder);
+      return openMappedStore(careless, options);
     };
     const idsOf = async (query: Partial<ListQuery & SearchQuery>) => {
       const provider = await open();

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { toTime } from '#provider';
 import { connect, type Service } from '../../providers/pinecone/client/client.ts';
-import { createRateLimit } from '../../providers/pinecone/mapped/mapped-list.ts';
-import { openMappedIndex } from '../../providers/pinecone/mapped/mapped-provider.ts';
+import { createRateLimit } from '../../providers/pinecone/mapped/rate-limit.ts';
 import { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { callOf } from '../embedding/observed-embedder.ts';
 import { post } from '../pinecone-server/plain.ts';
@@ -10,9 +9,8 @@ import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
 import { call, listOf, searchFor } from '../support/requests.ts';
-import { storeOf } from '../support/stores.ts';
-import { freshUser, recordingLog, type Subject } from '../support/subject.ts';
-import { fill, openMappedSubject, silentText } from './mapped-subject.ts';
+import { freshUser, type Subject } from '../support/subject.ts';
+import { fill, openMappedStore, openMappedSubject, silentText } from './mapped-subject.ts';
 
 describe('lists', () => {
   const namespace = 'mem0';
@@ -154,8 +152,7 @@ describe('lists', () => {
         return page;
       },
     };
-    const context = { embedder: hashingEmbedder(), log: recordingLog() };
-    const provider = storeOf(await openMappedIndex(moving, options, context), context.embedder);
+    const provider = await openMappedStore(moving, options);
     const found = (await provider.list(listOf(user, { limit: 1_000 }), call)).map(({ content }) => content);
     await provider.close();
     // One at the start, four of the list.
@@ -376,8 +373,7 @@ describe('searches', () => {
         },
         fetch: async () => new Map(),
       };
-      const context = { embedder, log: recordingLog() };
-      const provider = storeOf(await openMappedIndex(textless, options, context), context.embedder);
+      const provider = await openMappedStore(textless, options);
       asked.length = 0;
       const search = provider.search(searchFor(user, 'green tea'), call);
       await expect(search).rejects.toMatchObject({ code: 'invalid_request' });

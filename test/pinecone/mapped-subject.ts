@@ -1,10 +1,15 @@
+import { defineProvider } from '#contract';
 import { toUnit } from '#ranking';
+import type { Service } from '../../providers/pinecone/client/client.ts';
+import { openMappedIndex } from '../../providers/pinecone/mapped/mapped-index.ts';
+import type { Options } from '../../providers/pinecone/pinecone-options.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { documentedEnvironment } from '../mapped/documented.ts';
 import { post } from '../pinecone-server/plain.ts';
 import type { Pinecone } from '../pinecone-server/start.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
-import { call } from '../support/requests.ts';
+import { call, contextOf } from '../support/requests.ts';
+import { storeOf } from '../support/stores.ts';
 import { openSubject, type Subject, type SubjectOptions } from '../support/subject.ts';
 
 /** A record as the other application writes it; its vector is that of `text`. */
@@ -64,6 +69,14 @@ export const openMappedSubject = (
     mode: 'vector',
     ...more,
   });
+
+/** What one gateway opens on a service that does not behave as Pinecone's. */
+export async function openMappedStore(service: Service, options: Options) {
+  const context = contextOf({ embedder, ranking: { mode: 'vector', keyword_weight: 0 } });
+  const own = { embedder, log: context.log };
+  const open = () => openMappedIndex(service, options, own);
+  return storeOf(await defineProvider({ specVersion: 2, name: 'pinecone', open }).open({}, context), embedder);
+}
 
 /** The settings of `docs/integrations/pinecone-<preset>.md`, through the gateway's own loader. */
 export const documentedOptions = (preset: string) =>

@@ -166,3 +166,52 @@ it('[SPEC GET /memories/search scope] scopes are filtered by Pinecone itself as 
   expect(await scopesIn('in/x/')).toEqual(['in/x/y']);
   expect(await scopesIn('in')).toEqual(['in', 'in/x', 'in/x/y', 'inner/x']);
 });
+
+describe.each(['single', 'sharded', 'per-user'] as const)(
+  '[Decision 2] [Decision 43] layout %s: while Pinecone shows nothing new',
+  (layout) => {
+    it('every read by id, and a walk over all memories, has what this gateway wrote, imported and deleted, once each', async () => {
+      const subject = await openPineconeSubject({}, { layout });
+      onTestFinished(subject.close);
+      const { client, pinecone } = subject;
+      const exported = async (query: string) => {
+        const ids: string[] = [];
+        for (let cursor: string | null = ''; cursor !== null; ) {
+          const { body } = await client.ask(`/export?limit=2${query}${cursor && `&cursor=${cursor}`}`);
+          const page = body as { memories: { id: string }[]; next_cursor: string | null };
+          ids.push(...page.memories.map(({ id }) => id));
+          cursor = page.next_cursor;
+        }
+        return ids;
+      };
+      const [ana, ben] = [freshUser(), freshUser()];
+      const stored: string[] = [];
+      const add = async (user_id: string) => stored.push((await client.add({ user_id, content: 'tea' })).id);
+      const imported = async (id: string, created_at: string) => {
+        const memories = [{ id, user_id: ana, content: 'coffee', created_at }];
+        const { status, text } = await client.tell('POST', '/import', { memories, on_conflict: 'replace' });
+        expect([status, text]).toEqual([200, expect.stringContaining('"stored"')]);
+      };
+      for (const user_id of [ana, ben, ana, ana]) await add(user_id);
+      await pinecone.lag({ held: true });
+      for (const user_id of [ben, ana, ana, freshUser()]) await add(user_id);
+      await client.remove(stored.shift() ?? '');
+      for (const id of [`a/${ana}`, `b/${ana}`, `c/${ana}`]) await imported(id, '2025-03-01T00:00:00.000Z');
+      // It moves to another record.
+      await imported(`b/${ana}`, '2025-04-01T00:00:00.000Z');
+      await client.remove(`c/${ana}`);
+      stored.push(`a/${ana}`, `b/${ana}`);
+      const check = async () => {
+        expect((await exported('')).sort()).toEqual(stored.toSorted());
+        const own = await Promise.all(stored.map((id) => client.get(id)));
+        const ofAna = own.filter(({ user_id }) => user_id === ana).map(({ id }) => id);
+        expect((await exported(`&user_id=${ana}`)).sort()).toEqual(ofAna.sort());
+        expect((await client.list({ user_id: ana, limit: 100 })).items.map(({ id }) => id).sort()).toEqual(ofAna);
+        expect((await client.ask(client.byId(`c/${ana}`))).status).toBe(404);
+      };
+      await check();
+      await pinecone.settle();
+      await check();
+    });
+  },
+);

@@ -11,6 +11,7 @@ export async function pineconeBackend(server: PineconeOptions = {}, options: obj
   return {
     options: { ...UNHURRIED_PINECONE, api_key: 'test', index_host: pinecone.url, ...options },
     pinecone,
+    settle: pinecone.settle,
     close: pinecone.close,
   };
 }

@@ -1,5 +1,5 @@
 import type { RecordMetadata } from '@pinecone-database/pinecone';
-import { type Call, OmpError } from '#provider';
+import type { Call } from '#provider';
 import type { Failure } from './pinecone-errors.ts';
 import { createConcurrencyLimit, createSendRequest, type SendRequest } from './retry.ts';
 import { type Answer, openIndex } from './transport.ts';
@@ -9,7 +9,7 @@ export const MAX_LISTED = 99;
 /** Pinecone rejects a query for more. */
 export const MAX_TOP_K = 10_000;
 /** Maximum ids of one fetch; they are in the URL. */
-export const MAX_FETCHED = 100;
+const MAX_FETCHED = 100;
 /** Maximum characters of a URL: servers and proxies cut it off at 8 KB. */
 const MAX_URL = 8_000;
 /** Maximum ids of one delete. */
@@ -19,6 +19,11 @@ const MAX_DELETED = 1_000;
  * concurrent changes or cleared fields needs a little more than each write.
  */
 export const METADATA_BUDGET = 38_000;
+
+/** Maximum bytes of one upsert. Pinecone takes 2 MB and 1,000 records. */
+export const MAX_UPSERT_BYTES = 1_900_000;
+/** Pinecone rejects a larger answer. */
+export const MAX_ANSWER_BYTES = 4_000_000;
 
 /** Maximum code points. At four bytes each they leave room for the longest `user_id` and the times. */
 export const MAX_CONTENT_LENGTH = 9_000;
@@ -44,7 +49,7 @@ export interface NewRecord extends Omit<StoredRecord, 'values'> {
   readonly values: readonly number[] | Float32Array;
 }
 
-export interface Match {
+interface Match {
   readonly id: string;
   /** The score in the index's metric. */
   readonly score: number;
@@ -55,7 +60,7 @@ export interface Match {
 /** Log sequence number: the position of a write in its namespace's log. Undefined: the index sends none. */
 export type Lsn = number | undefined;
 
-export interface QueryRequest {
+interface QueryRequest {
   readonly vector: readonly number[] | Float32Array;
   /** 1 to `MAX_TOP_K`. */
   readonly topK: number;
@@ -298,7 +303,16 @@ const deleteChunks = (ids: readonly string[]): string[][] =>
     ids.slice(at * MAX_DELETED, (at + 1) * MAX_DELETED),
   );
 
-export const metadataBytes = (metadata: Metadata): number => Buffer.byteLength(JSON.stringify(metadata));
+/** Longest decimal form of a number of a vector, with its comma. */
+const NUMBER_BYTES = 26;
+/** Of an id and of names. */
+const NAME_BYTES = 1_000;
+
+/** Most bytes that a record takes: those of its metadata, and the whole in an upsert. */
+export function recordBytes({ values, metadata }: NewRecord): { fields: number; whole: number } {
+  const fields = Buffer.byteLength(JSON.stringify(metadata));
+  return { fields, whole: fields + NUMBER_BYTES * values.length + NAME_BYTES };
+}
 
 /** Does the work for every chunk, a few at once, and starts no more after a failure. Results in the given order. */
 async function forEachChunk<Result>(
@@ -316,14 +330,4 @@ async function forEachChunk<Result>(
     pending.length = 0;
   }
   return results;
-}
-
-/** Throws `payload_too_large` for a record that is too large for Pinecone. */
-export function requireFits(metadata: Metadata): void {
-  const bytes = metadataBytes(metadata);
-  if (bytes <= METADATA_BUDGET) return;
-  throw new OmpError(
-    'payload_too_large',
-    `the memory with all its fields takes ${bytes} bytes, at most ${METADATA_BUDGET} can be kept; shorten it or split it into several`,
-  );
 }

@@ -1,20 +1,28 @@
-import { type Call, notBefore, type Point, type Points, type Traits } from '#provider';
-import { MAX_LISTED, MAX_TOP_K, METADATA_BUDGET, metadataBytes, type NewRecord } from '../client/client.ts';
-import type { Metric } from '../score.ts';
+import { type Call, type FoundPoint, notBefore, type Point, type Points, type Traits } from '#provider';
+import {
+  type Lsn,
+  MAX_ANSWER_BYTES,
+  MAX_LISTED,
+  MAX_TOP_K,
+  MAX_UPSERT_BYTES,
+  METADATA_BUDGET,
+  type Metadata,
+  type NewRecord,
+  recordBytes,
+} from '../client/client.ts';
+import { userFilter } from '../filter.ts';
+import { nearest } from '../nearest.ts';
+import type { WrittenPoint } from '../overlay.ts';
+import { MEASURES, type Metric } from '../score.ts';
 import { INDEX_RECORD } from '../startup.ts';
-import { createQuery } from './gateway-query.ts';
-import { createReads, type GatewayIndex, grouped, signOf, type WrittenPoint } from './gateway-reads.ts';
-import { changes, toMetadata } from './gateway-record.ts';
+import { createReads, type GatewayIndex, grouped, signOf, wantedOf } from './gateway-reads.ts';
+import { changes, toFields, toMetadata } from './gateway-record.ts';
 import { createPage, createScan } from './gateway-scan.ts';
 import { EARLIEST_MS, isIdOf, movedId, parseId } from './ids.ts';
 
-const MEASURES = { cosine: 'cosine', dotproduct: 'product', euclidean: 'squared distance' } as const;
-/** Maximum bytes of one upsert. Pinecone takes 2 MB and 1,000 records. */
-const MAX_UPSERT_BYTES = 1_900_000;
-/** Longest decimal form of a number of a vector, with its comma. */
-const NUMBER_BYTES = 26;
-/** Of an id and of names. */
-const RECORD_BYTES = 1_000;
+/** Of a match: metadata, and its id with names. A query asks for metadata only if they fit into an answer in any case. */
+const MAX_MATCH_BYTES = 40_960 + 240;
+const MAX_WITH_METADATA = Math.floor(MAX_ANSWER_BYTES / MAX_MATCH_BYTES);
 
 const traitsOf = (metric: Metric): Traits => ({
   measure: MEASURES[metric],
@@ -52,15 +60,55 @@ export function createGatewayCollection(index: GatewayIndex): Points {
   };
 }
 
+/**
+ * The nearest points of a user that have the tags. Takes one request for at most 97 points; for more, a second one, whose points have ids
+ * only; still more if many of the best were just changed or deleted.
+ */
+function createQuery(index: GatewayIndex): Points['query'] {
+  const { ids, namespaces, consistency } = index;
+  return async ({ vector, filter, limit }, call) => {
+    const { user_id, tags } = wantedOf(filter);
+    const owner = ids.userPart(user_id);
+    const namespace = namespaces.of(owner);
+    await consistency.caughtUp(namespace, call);
+    const request = {
+      ...{ namespace, owner, filter: userFilter(user_id, tags), vector, limit },
+      ...{ with_metadata: MAX_WITH_METADATA, first: MAX_WITH_METADATA },
+      toPoint(id: string, metadata: Metadata | undefined): FoundPoint | undefined {
+        const parts = parseId(id);
+        if (parts?.userPart !== owner) return undefined;
+        const fields = metadata ? toFields(id, metadata) : { memory_id: id, created: parts.created_ms };
+        return fields && { id, fields };
+      },
+      isWanted: ({ fields }: FoundPoint) =>
+        fields.user_id === user_id && tags.every((tag) => (fields.tags as readonly string[]).includes(tag)),
+      saw: (lsn: Lsn) => consistency.saw(namespace, lsn),
+    };
+    return nearest(index, request, call);
+  };
+}
+
 type Writes = Required<Pick<Points, 'sizeOf' | 'upsert' | 'patch' | 'remove'>>;
 
 function createWrites(index: GatewayIndex, reads: ReturnType<typeof createReads>): Writes {
   const { service, ids, namespaces, overlay, consistency } = index;
-  const namespaceOf = (id: string): string => namespaces.of(parseId(id)?.userPart ?? '');
+  /** What leads to a memory is in the base namespace. */
+  const namespaceOf = (id: string): string => {
+    const owner = parseId(id)?.userPart;
+    return owner === undefined ? namespaces.base : namespaces.of(owner);
+  };
 
   const wrote = (namespace: string, lsn: number | undefined, points: readonly WrittenPoint[], call: Call) => {
     for (const point of points) overlay.put(point, { namespace, lsn });
     consistency.wrote(namespace, lsn, call);
+  };
+
+  const removeAll = async (ids: readonly string[], call: Call) => {
+    for (const [namespace, some] of grouped(ids, namespaceOf)) {
+      const lsn = await service.remove(namespace, some, call);
+      for (const id of some) overlay.bury({ id, owner: parseId(id)?.userPart ?? '' }, { namespace, lsn });
+      consistency.wrote(namespace, lsn, call);
+    }
   };
 
   /** The point with the id of its record, and as a record. */
@@ -88,24 +136,21 @@ function createWrites(index: GatewayIndex, reads: ReturnType<typeof createReads>
       const old = leads.get(String(fields.memory_id));
       return old === undefined || old === id ? [] : [old];
     });
-    for (const [namespace, old] of grouped(others, namespaceOf)) await service.remove(namespace, old, call);
+    await removeAll(others, call);
     if (!index.moved) {
       await service.update(namespaces.base, { id: INDEX_RECORD, metadata: { moved: true } }, call);
       index.moved = true;
     }
     const signs = moved.map(({ id, vector, fields }) => ({
-      id: signOf(String(fields.memory_id)),
-      values: vector,
-      metadata: { leads_to: id },
+      ...{ id: signOf(String(fields.memory_id)), owner: '', vector, fields: { leads_to: id } },
     }));
-    await service.upsert(namespaces.base, signs, call);
+    const records = signs.map(({ id, vector: values, fields: metadata }) => ({ id, values, metadata }));
+    const lsn = await service.upsert(namespaces.base, records, call);
+    wrote(namespaces.base, lsn, signs, call);
   };
 
   return {
-    sizeOf(point) {
-      const fields = metadataBytes(toRecord(toWritten(point)).metadata);
-      return { fields, whole: fields + NUMBER_BYTES * point.vector.length + RECORD_BYTES };
-    },
+    sizeOf: (point) => recordBytes(toRecord(toWritten(point))),
 
     async upsert(points, call) {
       const written = points.map(toWritten);
@@ -126,18 +171,10 @@ function createWrites(index: GatewayIndex, reads: ReturnType<typeof createReads>
     async remove(all, call) {
       // Only they can say which memories are of other stores.
       const points = index.moved ? await reads.records(all, call) : [];
-      const signs = points.filter(({ id, fields }) => id !== fields.memory_id);
-      for (const [namespace, some] of grouped(all, namespaceOf)) {
-        const lsn = await service.remove(namespace, some, call);
-        for (const id of some) overlay.bury({ id, owner: parseId(id)?.userPart ?? '' }, { namespace, lsn });
-        consistency.wrote(namespace, lsn, call);
-      }
-      if (signs.length > 0)
-        await service.remove(
-          namespaces.base,
-          signs.map(({ fields }) => signOf(String(fields.memory_id))),
-          call,
-        );
+      const signs = points.flatMap(({ id, fields }) =>
+        id === fields.memory_id ? [] : [signOf(String(fields.memory_id))],
+      );
+      await removeAll([...all, ...signs], call);
     },
   };
 }

@@ -1,21 +1,18 @@
 import { createHash } from 'node:crypto';
-import type { Call, Filter, FoundPoint, Point, Ref } from '#provider';
+import type { Call, Filter, FoundPoint, Ref } from '#provider';
 import type { Service, StoredRecord } from '../client/client.ts';
-import type { Overlay, RecentWrite } from '../overlay.ts';
+import type { Overlay } from '../overlay.ts';
 import type { Metric } from '../score.ts';
 import { type IndexConsistency, waitUntil } from './consistency.ts';
 import { toFields } from './gateway-record.ts';
 import { type Ids, type Namespaces, parseId } from './ids.ts';
-
-/** A point as this process wrote it. Its id is that of its record. */
-export type WrittenPoint = Point & RecentWrite;
 
 /** What the gateway's index works with. */
 export interface GatewayIndex {
   readonly service: Service;
   readonly ids: Ids;
   readonly namespaces: Namespaces;
-  readonly overlay: Overlay<WrittenPoint>;
+  readonly overlay: Overlay;
   readonly consistency: IndexConsistency;
   readonly metric: Metric;
   /** Whether memories of other stores were moved here: only then are ids looked up that are none of the gateway. */
@@ -69,7 +66,8 @@ export function createReads(index: GatewayIndex): Reads {
     const signs = await service.fetch(namespaces.base, all.map(signOf), call);
     return new Map(
       all.flatMap((id): [string, string][] => {
-        const to = signs.get(signOf(id))?.metadata.leads_to;
+        const write = overlay.get(signOf(id));
+        const to = write === undefined ? signs.get(signOf(id))?.metadata.leads_to : write?.fields.leads_to;
         return typeof to === 'string' ? [[id, to]] : [];
       }),
     );

@@ -90,24 +90,47 @@ async function take<Item>(items: AsyncIterator<Item>, count: number): Promise<It
   return chunk;
 }
 
-/** A page of the list of ids of one namespace after another. */
+/**
+ * A page of the list of ids of one namespace after another, with the recent writes of this process where they belong: each comes once, whether the
+ * list shows it already or not. `after`: a namespace, the last id before the page, and the token of the page that has the next one.
+ */
 export function createPage(index: GatewayIndex, { records }: Reads): NonNullable<Points['page']> {
   const { service, ids, namespaces } = index;
   return async ({ filter, after, limit }, call) => {
-    const userPart = filter ? ids.userPart(wantedOf(filter).user_id) : '';
-    const all = filter === undefined ? await namespacesOf(index, call) : [namespaces.of(userPart)];
-    const [from = all[0] ?? '', token] = after?.split('\n') ?? [];
-    const page = { prefix: userPrefix(userPart), limit: Math.min(limit, MAX_LISTED), token };
+    const userPart = filter && ids.userPart(wantedOf(filter).user_id);
+    const all = userPart === undefined ? await namespacesOf(index, call) : [namespaces.of(userPart)];
+    const [from = all[0] ?? '', past = '', token] = after?.split('\n') ?? [];
+    const page = { prefix: userPrefix(userPart ?? ''), limit: Math.min(limit, MAX_LISTED), token: token || undefined };
     const { ids: listed, next } = await service.list(from, page, call);
+    const end = next === undefined ? undefined : listed.at(-1);
+    const recent = recentOf(index, userPart).filter(({ namespace }) => namespace === from);
+    const here = [...new Set([...listed, ...recent.map(({ id }) => id)])]
+      .filter((id) => id > past && (end === undefined || id <= end))
+      .sort();
+    const taken = here.slice(0, limit);
+    const rest = [from, taken.at(-1) ?? past];
     return {
-      points: await records(listed, call),
-      next: next === undefined ? all[all.indexOf(from) + 1] : `${from}\n${next}`,
+      points: await records(taken, call),
+      next:
+        taken.length < here.length
+          ? [...rest, token ?? ''].join('\n')
+          : next === undefined
+            ? all[all.indexOf(from) + 1]
+            : [...rest, next].join('\n'),
     };
   };
 }
 
-/** Compares in byte order. */
-async function namespacesOf({ service, namespaces: { base } }: GatewayIndex, call: Call): Promise<string[]> {
-  const { namespaces } = await service.stats(call);
-  return namespaces.filter((name) => name === base || name.startsWith(`${base}-`)).sort();
+/** Memories that this process wrote a short time ago. */
+const recentOf = ({ overlay, namespaces }: GatewayIndex, userPart?: string) =>
+  overlay
+    .of(userPart)
+    .live.flatMap(({ id, owner }) => (isIdOf(id, owner) ? [{ id, namespace: namespaces.of(owner) }] : []));
+
+/** Compares in byte order. The index may not know those of recent writes yet. */
+async function namespacesOf(index: GatewayIndex, call: Call): Promise<string[]> {
+  const { base } = index.namespaces;
+  const { namespaces } = await index.service.stats(call);
+  const known = namespaces.filter((name) => name === base || name.startsWith(`${base}-`));
+  return [...new Set([...known, ...recentOf(index).map(({ namespace }) => namespace)])].sort();
 }
