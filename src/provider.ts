@@ -34,6 +34,7 @@ export {
   failureOfConnection,
   failureOfStatus,
   loadPackage,
+  setPath,
   stoppable,
 } from '#collections';
 export type {

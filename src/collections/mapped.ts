@@ -9,7 +9,17 @@ import {
 import type { Collection, CollectionSpec, Description, FoundPoint, MappingOptions, Measure } from './collection.ts';
 import { equals } from './filters.ts';
 import { createMappedView, type ForeignCollection } from './mapped-view.ts';
-import { hasTime, kept, type Mapping, mappingOf, recognised, settingOf, toOwn, unsupported } from './mapping.ts';
+import {
+  hasTime,
+  kept,
+  type Mapping,
+  mappingOf,
+  placesOf,
+  recognised,
+  settingOf,
+  toOwn,
+  unsupported,
+} from './mapping.ts';
 import { createReading, maxResults } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
 import { exportPage, holdingsOf } from './walks.ts';
@@ -50,7 +60,7 @@ async function examine(
   call: Call,
 ): Promise<Examined> {
   const { traits } = collection;
-  const mapping: Mapping = { ...mappingOf(name, presets, options), nested: traits.nested === true };
+  const mapping = mappingOf(name, presets, options, traits.nested === true);
   const chosen = `${settingOf(name, 'preset')}=${options.preset}`;
   const description = await collection.describe(call);
   if (!description) throw new Error(`${title} has no such collection, and with ${chosen} the gateway creates none`);
@@ -62,13 +72,6 @@ async function examine(
       `the collection on ${title} has vectors of ${dimensions} dimensions, and "${embedder.model}" makes ${embedder.dimensions}; configure the ` +
         'embedder that made its vectors',
     );
-  const filter = equals(mapping.user, '-');
-  await collection
-    .page({ filter, limit: 1, select: { fields: [mapping.user], vector: false } }, call)
-    .catch((cause) => {
-      const message = `${title} cannot filter by "${mapping.user}" (${settingOf(name, 'user_field')})`;
-      throw new Error(`${message}: ${(cause as Error).message}`, { cause });
-    });
   const { points } = await collection.page({ limit: SAMPLE, select: { vector: true } }, call);
   const memories = points.filter((point) => toOwn(mapping, point) !== undefined);
   const found = recognised(presets, points, traits);
@@ -79,6 +82,14 @@ async function examine(
     found === undefined || found === options.preset
       ? ''
       : `, as ${presets[found]?.library} fills it: ${settingOf(name, 'preset')}=${found}`;
+  // What the database cannot take as the name of a field shows here, and not in a request.
+  for (const [place, field] of placesOf(mapping)) {
+    const filter = place === 'user' || place === 'scope' ? equals(field, '-') : undefined;
+    await collection.page({ filter, limit: 1, select: { fields: [field], vector: false } }, call).catch((cause) => {
+      const message = `${title} cannot ${filter ? 'filter by' : 'show'} "${field}" (${settingOf(name, `${place}_field`)})`;
+      throw new Error(`${message}: ${(cause as Error).message}${other}`, { cause });
+    });
+  }
   const temporal =
     mapping.created !== undefined && (memories.length === 0 || memories.some((each) => hasTime(mapping, each)));
   const comparable = measure.startsWith('cosine') || points.every(({ vector }) => !vector || isUnit(vector));
@@ -220,10 +231,12 @@ export async function diagnoseMapped(collection: Collection, asked: Asked, call:
   ];
 }
 
+const NOTHING = { points: [] };
 /** Which preset would serve a collection that is not the gateway's. Empty: none that is known. */
 export async function suggestion(collection: Collection, { name, presets = {} }: Spec, call: Call): Promise<string> {
   if (!isForeign(collection)) return '';
-  const { points } = await collection.page({ limit: SAMPLE, select: { vector: false } }, call);
+  // What cannot be read, such as rows without ids, no preset serves.
+  const { points } = await collection.page({ limit: SAMPLE, select: { vector: false } }, call).catch(() => NOTHING);
   const isOwn = points.some(({ fields }) => fields.memory_id !== undefined);
   const found = isOwn ? undefined : recognised(presets, points, collection.traits);
   return found === undefined
