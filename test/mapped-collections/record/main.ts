@@ -13,13 +13,15 @@ import { openChroma } from '../../chroma/start.ts';
 import { embeddingsServer, sendJson } from '../../embedding/embeddings-server.ts';
 import { vectorOf } from '../../mapped/documented.ts';
 import { freePort } from '../../process/postgres-cluster.ts';
+import { hashingEmbedder } from '../../support/hashing-embedder.ts';
+import { openSubject } from '../../support/subject.ts';
 import { type DatabaseName, GIVEN, type Given } from '../fixture.ts';
 import { type Recorded, readCollection } from './read.ts';
 
 /*
  * Records the fixtures again: `npx tsx --conditions=source test/mapped-collections/record/main.ts [part of a name …]`. Each library is installed in its
  * version into a folder below the system's for temporary files, fills an empty database as its own quick start does, and what it left there is read
- * by the database's own client. Needs Python 3.11, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where `docs/testing.md` says so.
+ * by the database's own client. With `--both-ways` first, the gateway and the library write in turn into one collection, and it prints what each reads. Needs Python 3.11, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where `docs/testing.md` says so.
  */
 
 interface Run {
@@ -126,6 +128,14 @@ const RUNS: Readonly<Record<string, Run>> = {
   },
 };
 
+/** Presets of those that may be written. */
+const PRESETS: Readonly<Record<string, string>> = {
+  ...{ 'qdrant-langchain-python': 'langchain', 'qdrant-langchain-javascript': 'langchain-js' },
+  ...{ 'qdrant-n8n-javascript': 'n8n', 'qdrant-mastra-javascript': 'mastra', 'chroma-mastra-javascript': 'mastra' },
+  ...{ 'chroma-langchain-python': 'langchain', 'chroma-langchain-javascript': 'langchain' },
+  ...{ 'chroma-n8n-javascript': 'langchain', 'milvus-langchain-python': 'langchain' },
+  ...{ 'milvus-langchain-python-dynamic': 'langchain', 'lancedb-langchain-python': 'langchain' },
+};
 const SEARCHES = [
   { user_id: 'ana', text: 'what does she drink' },
   { user_id: 'ana', text: 'lives in Lisbon' },
@@ -221,11 +231,10 @@ const plainOf = ({ user_id = '', metadata: { topic, stars } }: Given) => ({
   ...{ user_id, topic: topic ?? '', stars: Math.trunc(Number(stars ?? 0)) },
 });
 
-async function record(name: string, run: Run): Promise<void> {
-  const [database, library, language] = name.split('-') as [DatabaseName, string, 'python' | 'javascript'];
+/** What a program of a library says, run on a database. */
+async function said(name: string, run: Run, url: string, given: object): Promise<Recorded & Reread> {
   const { command, args } = install(run);
-  const [db, embeddings] = [await openDatabase(database), await openEmbeddings()];
-  const home = await mkdtemp(join(tmpdir(), 'omp-record-'));
+  const [embeddings, home] = [await openEmbeddings(), await mkdtemp(join(tmpdir(), 'omp-record-'))];
   try {
     const child = spawn(command, args, {
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -233,27 +242,90 @@ async function record(name: string, run: Run): Promise<void> {
       env: {
         ...{ PATH: process.env.PATH, HOME: home, MEM0_DIR: home, MEM0_TELEMETRY: 'False' },
         ...{ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: embeddings.base_url, OPENAI_API_BASE: embeddings.base_url },
-        ...{ DATABASE: database, DATABASE_URL: db.url, OPTIONS: JSON.stringify(run.options ?? {}) },
+        ...{ DATABASE: databaseOf(name), DATABASE_URL: url, OPTIONS: JSON.stringify(run.options ?? {}) },
       },
     });
-    // LanceDB cannot filter by a key of an object that a row lacks (findings/lancedb-missing-key-fails-filters.sh).
-    const memories = [...GIVEN.values()].map((given) => ({
-      ...given,
-      attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
-    }));
-    child.stdin.end(JSON.stringify({ memories, searches: SEARCHES }));
+    child.stdin.end(JSON.stringify(given));
     const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
     if (status !== 0) throw new Error(`${name}: the program ended with ${status}\n${output}`);
-    const said = JSON.parse(output.trim().split('\n').at(-1) as string) as Recorded;
-    const collection = said.collection ?? 'notes';
+    return JSON.parse(output.trim().split('\n').at(-1) as string);
+  } finally {
+    await Promise.all([embeddings.close(), rm(home, { recursive: true })]);
+  }
+}
+const databaseOf = (name: string) => name.split('-')[0] as DatabaseName;
+
+/** What every library is given. */
+const givenOn = (database: DatabaseName) => ({
+  // LanceDB cannot filter by a key of an object that a row lacks (findings/lancedb-missing-key-fails-filters.sh).
+  memories: [...GIVEN.values()].map((given) => ({
+    ...given,
+    attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
+  })),
+  searches: SEARCHES,
+});
+
+async function record(name: string, run: Run): Promise<void> {
+  const [database, library, language] = name.split('-') as [DatabaseName, string, 'python' | 'javascript'];
+  const db = await openDatabase(database);
+  try {
+    const recorded = await said(name, run, db.url, givenOn(database));
+    const collection = recorded.collection ?? 'notes';
     const fixture = {
-      ...{ database, library, language, versions: versionsOf(run.packages), collection, ...said },
-      ...(await readCollection(database, db.url, collection, said.ids)),
+      ...{ database, library, language, versions: versionsOf(run.packages), collection, ...recorded },
+      ...(await readCollection(database, db.url, collection, recorded.ids)),
     };
     await writeFile(join(HERE, '../fixtures', `${name}.json`), format(fixture));
     console.log(`${name}: ${fixture.points.length} points`);
   } finally {
-    await Promise.all([db.close(), embeddings.close(), rm(home, { recursive: true })]);
+    await db.close();
+  }
+}
+
+/** What a program says that reads, removes and adds in a collection that is there (`reread`). */
+interface Reread {
+  /** Contents that it finds for ana. */
+  readonly read: readonly string[];
+}
+
+/** Prints what the library reads of what the gateway wrote in its collection, and the gateway of what the library wrote. */
+async function readBothWays(name: string, run: Run): Promise<void> {
+  const preset = PRESETS[name];
+  if (preset === undefined) return;
+  const database = databaseOf(name);
+  const db = await openDatabase(database);
+  try {
+    const { ids } = await said(name, run, db.url, givenOn(database));
+    const place = database === 'lancedb' ? { folder: db.url, table: 'notes' } : { url: db.url, collection: 'notes' };
+    const options = { ...place, preset, writable: true };
+    const { client, close } = await openSubject({
+      provider: database,
+      options,
+      mode: 'vector',
+      embedder: hashingEmbedder(8),
+    });
+    const added = await client.tell('POST', '/memories', { user_id: 'ana', content: 'plays chess on Sundays' });
+    const changed = await client.tell('PATCH', client.byId(ids.peanuts as string), {
+      content: 'is allergic to walnuts',
+    });
+    const deleted = await client.tell('DELETE', client.byId(ids.tea as string));
+    const given = { ...givenOn(database), reread: { user_id: 'ana', remove: ids.lisbon, text: 'sings in a choir' } };
+    const { read } = await said(name, run, db.url, given);
+    const { items } = await client.list({ user_id: 'ana' });
+    await close();
+    const now = items.map(({ content }) => content).sort();
+    const expected = [
+      ...(added.status === 201 ? ['plays chess on Sundays'] : []),
+      ...['is allergic to walnuts', 'lives in Lisbon', GIVEN.get('lines')?.text ?? '', GIVEN.get('ferry')?.text ?? ''],
+    ].sort();
+    const after = [...expected.filter((each) => each !== 'lives in Lisbon'), 'sings in a choir'].sort();
+    const verdict = (found: readonly string[], right: readonly string[]) =>
+      JSON.stringify([...found].sort()) === JSON.stringify(right) ? 'right' : `WRONG ${JSON.stringify(found)}`;
+    console.log(
+      `${name}: statuses ${added.status}, ${changed.status}, ${deleted.status}; the library reads ${verdict(read, expected)}; the gateway reads ${verdict(now, after)}`,
+    );
+  } finally {
+    await db.close();
   }
 }
 
@@ -266,7 +338,9 @@ function format({ points, searches, ...rest }: Recorded & { readonly points: rea
 }
 
 await mkdir(CACHE, { recursive: true });
-const wanted = process.argv.slice(2);
+const [first, ...others] = process.argv.slice(2);
+const wanted = first === '--both-ways' ? others : process.argv.slice(2);
 for (const [name, run] of Object.entries(RUNS)) {
-  if (wanted.length === 0 || wanted.some((part) => name.includes(part))) await record(name, run);
+  if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue;
+  await (first === '--both-ways' ? readBothWays(name, run) : record(name, run));
 }
