@@ -190,6 +190,7 @@ export {
   weights,
 } from '#ranking';
 export {
+  answerQuestions,
   byScore,
   changeMatcher,
   conversationOf,
@@ -208,11 +209,13 @@ export {
   newRecord,
   newUuidIdentity,
   notBefore,
+  openThread,
   readAtMost,
   recordBytes,
   recordTooLarge,
   requireFits,
   requireVersion,
+  type Thread,
   timeLike,
   toTime,
   upToBytes,

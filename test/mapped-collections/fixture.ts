@@ -54,6 +54,12 @@ interface Stored {
     readonly settings: { readonly arrow: string; readonly fields: Readonly<Record<string, string>> };
     readonly points: readonly Readonly<Record<string, unknown>>[];
   };
+  readonly postgres: {
+    /** Statements that make the tables, and those that make their keys and indexes once the rows are there, as `pg_dump` says them. */
+    readonly settings: { readonly ddl: readonly string[]; readonly indexes: readonly string[] };
+    /** Rows of all tables, without the columns that the database computes. Vectors are texts, as Postgres reads them. */
+    readonly points: readonly { readonly table: string; readonly row: Readonly<Record<string, unknown>> }[];
+  };
 }
 export type DatabaseName = keyof Stored;
 
@@ -71,13 +77,13 @@ export type Fixture = { readonly [Name in DatabaseName]: FixtureOf<Name> }[Datab
 export type FixtureOf<Name extends DatabaseName> = {
   readonly database: Name;
   readonly library: string;
-  readonly language: 'python' | 'javascript';
+  readonly language: 'python' | 'javascript' | 'java' | 'go' | 'rust';
   /** Packages that took part, with their versions: the library first; and the server. */
   readonly versions: Readonly<Record<string, string>>;
-  /** The name of the collection or table. */
+  /** The name of the collection or table; of a table of Postgres with its schema: `public.notes`. */
   readonly collection: string;
   /**
-   * The ids of points as the database has them, by the key of what was given. Left out: the library did not take it. LangChain.js gives rows of LanceDB no
+   * The ids of points as the database has them, by the key of what was given: of several columns, as the gateway joins them. Left out: the library did not take it. LangChain.js gives rows of LanceDB no
    * id: these are then names for the fixture alone.
    */
   readonly ids: Readonly<Record<string, string>>;
@@ -87,6 +93,8 @@ export type FixtureOf<Name extends DatabaseName> = {
   readonly searches: readonly {
     readonly user_id: string;
     readonly text: string;
+    /** Of Postgres alone: the distance that the library was told to measure. */
+    readonly metric?: 'cosine' | 'l2' | 'inner product';
     readonly found: readonly string[];
     readonly scores: readonly number[];
   }[];
@@ -99,6 +107,16 @@ const read = (path: string) => JSON.parse(readFileSync(new URL(path, FOLDER), 'u
 export const GIVEN: ReadonlyMap<string, Given> = new Map(
   (read('record/memories.json') as Given[]).map((given) => [given.key, given]),
 );
+
+/** Drinks of ana, so that the ten nearest of hers are a choice. Tables of Postgres have these too. */
+const DRINKS = ['cocoa', 'cider', 'water', 'juice', 'milk', 'broth', 'soda', 'matcha', 'lemonade', 'kefir'];
+export const GIVEN_TO_TABLES: ReadonlyMap<string, Given> = new Map([
+  ...GIVEN,
+  ...DRINKS.map((key): [string, Given] => [
+    key,
+    { key, user_id: 'ana', text: `drinks ${key} now and then`, metadata: {} },
+  ]),
+]);
 
 /** All fixtures of a database with the names of their files. */
 export const fixturesOf = <Name extends DatabaseName>(database: Name): (FixtureOf<Name> & { name: string })[] =>
@@ -166,4 +184,20 @@ export async function loadMilvus(
 
 export async function loadLancedb(connection: Connection, fixture: FixtureOf<'lancedb'>, name = fixture.collection) {
   await connection.createTable(name, tableFromIPC(Buffer.from(fixture.settings.arrow, 'base64')) as never);
+}
+
+/** Into an empty database with pgvector in `public`. */
+export async function loadPostgres(
+  sql: (text: string, values?: readonly unknown[]) => Promise<unknown>,
+  { settings, points }: FixtureOf<'postgres'>,
+): Promise<void> {
+  for (const statement of settings.ddl) await sql(statement);
+  for (const { table, row } of points) {
+    const columns = Object.keys(row).map((name) => `"${name}"`);
+    await sql(
+      `insert into ${table} (${columns}) overriding system value select ${columns} from json_populate_record(null::${table}, $1)`,
+      [JSON.stringify(row)],
+    );
+  }
+  for (const statement of settings.indexes) await sql(statement);
 }

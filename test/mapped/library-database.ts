@@ -1,49 +1,99 @@
+import { rm } from 'node:fs/promises';
 import pg from 'pg';
 import { expect } from 'vitest';
+import { startEngine } from '../../providers/postgres/embedded/engine.ts';
 import { randomName } from '../postgres/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { SERVER_URL } from '../support/postgres-server.ts';
+import { makeDataDir, recordingLog } from '../support/subject.ts';
 
-/** A database of the test's own on the server, with pgvector, where the tables of libraries have their usual names. */
-export interface LibraryDatabase {
+/** A database of the test's own with pgvector, where the tables of libraries have their usual names. */
+export interface EmptyDatabase {
   /** As its owner. */
   readonly url: string;
+  sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** Empties it: drops every schema, and creates `public` with pgvector again. */
+  reset(): Promise<void>;
+  /** Drops it, once no connection is open. */
+  close(): Promise<void>;
+}
+
+/** On the server, with a role. */
+export interface LibraryDatabase extends EmptyDatabase {
   /** A role that may log in and, before `grant`, nothing else. */
   readonly role: string;
   readonly roleUrl: string;
-  sql<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<Row[]>;
   /** Grants privileges on all tables to the role: `select, insert`. */
   grant(privileges: string): Promise<void>;
   /** Every row of every table with its position and transaction, so that a rewritten one differs too. */
   rows(): Promise<Readonly<Record<string, readonly unknown[]>>>;
-  /** Empties it: drops every schema, and creates `public` with pgvector again. */
-  reset(): Promise<void>;
-  /** Drops it and the role, once no connection is open. */
-  close(): Promise<void>;
 }
 
 const PASSWORD = 'secret';
 
-export async function openLibraryDatabase(): Promise<LibraryDatabase> {
-  const name = randomName();
-  const server = new pg.Client({ connectionString: SERVER_URL });
-  await server.connect();
-  await server.query(`create database ${name}`);
-  await server.query(`create role ${name} login password '${PASSWORD}'`);
-  const url = new URL(SERVER_URL);
-  url.pathname = `/${name}`;
-  const roleUrl = new URL(url);
-  [roleUrl.username, roleUrl.password] = [name, PASSWORD];
-  const client = new pg.Client({ connectionString: url.href });
+/** On a PostgreSQL server where there is one, else an embedded engine of its own. */
+export const openEmptyDatabase = (): Promise<EmptyDatabase> =>
+  SERVER_URL === '' ? openEmbedded() : openOnServer(randomName());
+
+async function openEmbedded(): Promise<EmptyDatabase> {
+  const folder = await makeDataDir(process.env.TEST_RUN_FOLDER);
+  const engine = await startEngine(folder, recordingLog());
+  const host = encodeURIComponent(engine.config.host as string);
+  const { client, ...database } = await openClient(`postgres://postgres@localhost/postgres?host=${host}`);
+  return {
+    ...database,
+    async close() {
+      await client.end();
+      await engine.close();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+async function openClient(url: string): Promise<Omit<EmptyDatabase, 'close'> & { readonly client: pg.Client }> {
+  const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await client.query('create extension vector');
+  await client.query('create extension if not exists vector');
   const sql = async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) =>
     (await client.query<Row>(text, [...values])).rows;
   return {
-    url: url.href,
-    role: name,
-    roleUrl: roleUrl.href,
-    sql,
+    ...{ url, sql, client },
+    async reset() {
+      for (const { schema } of await sql<{ schema: string }>(SCHEMAS)) await sql(`drop schema ${schema} cascade`);
+      await client.query(
+        'reset search_path; create schema public; grant usage on schema public to public; create extension vector',
+      );
+    },
+  };
+}
+
+async function openOnServer(name: string): Promise<EmptyDatabase> {
+  const server = new pg.Client({ connectionString: SERVER_URL });
+  await server.connect();
+  await server.query(`create database ${name}`);
+  const { client, ...database } = await openClient(Object.assign(new URL(SERVER_URL), { pathname: `/${name}` }).href);
+  return {
+    ...database,
+    async close() {
+      await client.end();
+      // Pools of libraries close in the background, and report an error if the database drops them first.
+      await eventually(async () => {
+        const { rowCount } = await server.query('select from pg_stat_activity where datname = $1', [name]);
+        expect(rowCount).toBe(0);
+      });
+      await server.query(`drop database ${name} with (force)`);
+      await server.end();
+    },
+  };
+}
+
+export async function openLibraryDatabase(): Promise<LibraryDatabase> {
+  const name = randomName();
+  const { sql, ...database } = await openOnServer(name);
+  await sql(`create role ${name} login password '${PASSWORD}'`);
+  return {
+    ...{ ...database, sql, role: name },
+    roleUrl: Object.assign(new URL(database.url), { username: name, password: PASSWORD }).href,
     async grant(privileges) {
       for (const { schema } of await sql<{ schema: string }>(SCHEMAS)) {
         await sql(`grant usage on schema ${schema} to ${name}`);
@@ -62,22 +112,11 @@ export async function openLibraryDatabase(): Promise<LibraryDatabase> {
       }
       return all;
     },
-    async reset() {
-      for (const { schema } of await sql<{ schema: string }>(SCHEMAS)) await sql(`drop schema ${schema} cascade`);
-      await sql(
-        'reset search_path; create schema public; grant usage on schema public to public; create extension vector',
-      );
-    },
     async close() {
-      await client.end();
-      // Pools of libraries close in the background, and report an error if the database drops them first.
-      await eventually(async () => {
-        const { rowCount } = await server.query('select from pg_stat_activity where datname = $1', [name]);
-        expect(rowCount).toBe(0);
-      });
-      await server.query(`drop database ${name} with (force)`);
-      await server.query(`drop role ${name}`);
-      await server.end();
+      // Grants are objects of the database that keep a role.
+      await sql(`drop owned by ${name}`);
+      await sql(`drop role ${name}`);
+      await database.close();
     },
   };
 }

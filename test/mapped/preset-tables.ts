@@ -398,7 +398,7 @@ export const PRESET_TABLES: readonly PresetTable[] = [
   },
   {
     page: 'spring-ai',
-    // afterPropertiesSet() of PgVectorStore.java at 0109464, with its defaults.
+    // afterPropertiesSet() of Spring AI 1.0.4, 1.1.8 and 2.0.1, with its defaults.
     ddl: [
       'CREATE EXTENSION IF NOT EXISTS vector',
       'CREATE EXTENSION IF NOT EXISTS hstore',
@@ -415,6 +415,50 @@ export const PRESET_TABLES: readonly PresetTable[] = [
     // mapRow() fails if the metadata is no object.
     read: `SELECT content AS text, metadata->>'userId' AS "user" FROM public.vector_store WHERE id = $1 AND
       json_typeof(metadata) = 'object' AND embedding IS NOT NULL`,
+  },
+  {
+    page: 'langchain4j',
+    // initTable and upsert of PgVectorEmbeddingStore, as langchain4j-pgvector 1.13.0-beta23 makes them; its numbers are texts.
+    ddl: [
+      'CREATE TABLE IF NOT EXISTS notes (embedding_id UUID PRIMARY KEY, embedding vector(1536), text TEXT NULL, metadata JSON NULL )',
+    ],
+    insert: 'INSERT INTO notes (embedding_id, embedding, text, metadata) VALUES (:id, :vector, :text, :metadata)',
+    metadata: ({ user }) => ({ user_id: user, page: '12' }),
+    hidden: [...NO_OWNER, { metadata: null }, ...NO_TEXT],
+    read: `SELECT text, metadata->>'user_id' AS "user" FROM notes WHERE embedding_id = $1 AND metadata->>'user_id' is not null`,
+  },
+  {
+    page: 'langchaingo',
+    // init() of vectorstores/pgvector/pgvector.go, langchaingo v0.1.14, with dimensions, as pg_dump says it.
+    ddl: [
+      `CREATE TABLE langchain_pg_collection ( name varchar, cmetadata json, "uuid" uuid NOT NULL, UNIQUE (name), PRIMARY KEY (uuid))`,
+      `CREATE TABLE langchain_pg_embedding ( collection_id uuid, embedding vector(1536), document varchar, cmetadata json,
+        "uuid" uuid NOT NULL, CONSTRAINT langchain_pg_embedding_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES
+        langchain_pg_collection (uuid) ON DELETE CASCADE, PRIMARY KEY (uuid))`,
+      'CREATE INDEX langchain_pg_embedding_collection_id ON langchain_pg_embedding (collection_id)',
+      `INSERT INTO langchain_pg_collection (uuid, name) VALUES ('${randomUUID()}', 'notes'), ('${randomUUID()}', 'langchain')`,
+    ],
+    // AddDocuments
+    insert: `INSERT INTO langchain_pg_embedding (uuid, document, embedding, cmetadata, collection_id) VALUES (:id, :text, :vector,
+      :metadata, (SELECT uuid FROM langchain_pg_collection WHERE name = :collection))`,
+    collection: 'notes',
+    hidden: [{ collection: 'langchain' }, { collection: null }, ...NO_OWNER, { metadata: null }, ...NO_TEXT],
+    // Search
+    read: `SELECT e.document AS text, e.cmetadata ->> 'user_id' AS "user" FROM langchain_pg_embedding e JOIN langchain_pg_collection c
+      ON e.collection_id = c.uuid WHERE c.name = 'notes' AND e.uuid = $1 AND vector_dims(embedding) = 1536`,
+  },
+  {
+    page: 'rig',
+    // The README of rig-postgres 0.44.0.
+    ddl: [
+      `CREATE TABLE documents ( id uuid DEFAULT gen_random_uuid(), document jsonb NOT NULL, embedded_text text NOT NULL,
+        embedding vector(1536) )`,
+      'CREATE INDEX IF NOT EXISTS document_embeddings_idx ON documents USING hnsw(embedding vector_cosine_ops)',
+    ],
+    // insert_documents
+    insert: 'INSERT INTO documents (id, document, embedded_text, embedding) VALUES (:id, :metadata, :text, :vector)',
+    metadata: ({ user, text }) => ({ user_id: user, text }),
+    hidden: [...NO_OWNER, { text: '' }],
   },
   {
     page: 'haystack',

@@ -201,8 +201,7 @@ export const PRESETS = define({
     fields: { user_id: "metadata->>'user_id'" },
   },
   /**
-   * `PgVectorStore` of Spring AI 1.x: `org/springframework/ai/vectorstore/pgvector/PgVectorStore.java` at 005c1a4 and
-   * 0109464. The metadata column is json, not jsonb. Spring AI requires an object there; the mapped user provides one.
+   * `PgVectorStore` of Spring AI, run with 1.0.4, 1.1.8 and 2.0.1, which make one table. The metadata column is json, not jsonb. Spring AI requires an object there; the mapped user provides one.
    */
   'spring-ai': {
     table: 'vector_store',
@@ -210,6 +209,45 @@ export const PRESETS = define({
     new_ids: 'uuid',
     embedding: 'embedding',
     fields: { content: 'content', user_id: "metadata->>'user_id'" },
+  },
+  /**
+   * `PgVectorEmbeddingStore` of LangChain4j, run with langchain4j-pgvector 0.36.2 and 1.13.0-beta23. The metadata column is json, or jsonb where the
+   * application says so; numbers in it are texts. The user names the table.
+   */
+  langchain4j: {
+    id: ['embedding_id'],
+    new_ids: 'uuid',
+    embedding: 'embedding',
+    fields: { content: 'text', user_id: "metadata->>'user_id'" },
+  },
+  /**
+   * The pgvector store of langchaingo, run with v0.1.7 and v0.1.14. The tables have the names of LangChain for Python, but rows are identified by `uuid`,
+   * and the metadata column is json.
+   */
+  langchaingo: {
+    table: 'langchain_pg_embedding',
+    id: ['uuid'],
+    new_ids: 'uuid',
+    embedding: 'embedding',
+    fields: { content: 'document', user_id: "cmetadata->>'user_id'" },
+    collection: {
+      column: 'collection_id',
+      named: { table: 'langchain_pg_collection', key: 'uuid', name: 'name' },
+      default: 'langchain',
+    },
+  },
+  /**
+   * rig-postgres 0.44.0 for Rust, with the table of its README. A document has a row for each of its embedded texts, all with one id; the row
+   * that is nearest stands for it.
+   */
+  rig: {
+    table: 'documents',
+    id: ['id'],
+    new_ids: 'uuid',
+    embedding: 'embedding',
+    fields: { content: 'embedded_text', user_id: "document->>'user_id'" },
+    read_only:
+      'rig returns the document that is stored beside the text, leaves out those without the fields that the application expects, and gives several rows one id',
   },
   /**
    * `PgvectorDocumentStore` of pgvector-haystack: `haystack_integrations/document_stores/pgvector/_base.py` at 19aa3de,

@@ -15,7 +15,8 @@ import { vectorOf } from '../../mapped/documented.ts';
 import { freePort } from '../../process/postgres-cluster.ts';
 import { hashingEmbedder } from '../../support/hashing-embedder.ts';
 import { openSubject } from '../../support/subject.ts';
-import { type DatabaseName, GIVEN, type Given } from '../fixture.ts';
+import { type DatabaseName, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
+import { openPostgres, RUNS_ON_POSTGRES } from './postgres.ts';
 import { type Recorded, readCollection } from './read.ts';
 
 /*
@@ -126,6 +127,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     program: 'llamaindex.py',
     packages: ['llama-index-vector-stores-lancedb==0.6.0', 'lancedb==0.40.0', 'pandas==3.1.1', ...LLAMAINDEX_PY],
   },
+  ...RUNS_ON_POSTGRES,
 };
 
 /** Presets of those that may be written. */
@@ -175,6 +177,7 @@ const versionsOf = (packages: readonly string[]) =>
 /** An empty database, until it is closed. */
 async function openDatabase(database: DatabaseName): Promise<{ url: string; close(): Promise<void> }> {
   if (database === 'chroma') return openChroma();
+  if (database === 'postgres') return openPostgres();
   const folder = await mkdtemp(join(tmpdir(), 'omp-recorded-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   if (database === 'lancedb') return { url: folder, close: remove };
@@ -242,10 +245,11 @@ async function said(name: string, run: Run, url: string, given: object): Promise
       env: {
         ...{ PATH: process.env.PATH, HOME: home, MEM0_DIR: home, MEM0_TELEMETRY: 'False' },
         ...{ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: embeddings.base_url, OPENAI_API_BASE: embeddings.base_url },
-        ...{ DATABASE: databaseOf(name), DATABASE_URL: url, OPTIONS: JSON.stringify(run.options ?? {}) },
+        ...{ DATABASE: databaseOf(name), LIBRARY: name.split('-')[1], DATABASE_URL: url },
+        OPTIONS: JSON.stringify(run.options ?? {}),
       },
     });
-    child.stdin.end(JSON.stringify(given));
+    child.stdin.end(`${JSON.stringify(given)}\n`);
     const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
     if (status !== 0) throw new Error(`${name}: the program ended with ${status}\n${output}`);
     return JSON.parse(output.trim().split('\n').at(-1) as string);
@@ -258,7 +262,7 @@ const databaseOf = (name: string) => name.split('-')[0] as DatabaseName;
 /** What every library is given. */
 const givenOn = (database: DatabaseName) => ({
   // LanceDB cannot filter by a key of an object that a row lacks (findings/lancedb-missing-key-fails-filters.sh).
-  memories: [...GIVEN.values()].map((given) => ({
+  memories: [...(database === 'postgres' ? GIVEN_TO_TABLES : GIVEN).values()].map((given) => ({
     ...given,
     attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
   })),

@@ -5,6 +5,7 @@ import { MilvusClient } from '@zilliz/milvus2-sdk-node';
 import type { Table } from 'apache-arrow';
 import { ChromaClient } from 'chromadb';
 import type { DatabaseName, Fixture } from '../fixture.ts';
+import { readPostgres } from './postgres.ts';
 
 // LanceDB takes tables of the module that it loads itself.
 const { tableToIPC } = createRequire(import.meta.url)('apache-arrow') as typeof import('apache-arrow');
@@ -23,7 +24,7 @@ export async function readCollection(
 ): Promise<Read> {
   const order = Object.values(ids);
   const place = (id: unknown) => order.indexOf(String(id));
-  return { qdrant, chroma, milvus, lancedb }[database](url, name, place);
+  return { qdrant, chroma, milvus, lancedb, postgres: readPostgres }[database](url, name, place);
 }
 
 type Place = (id: unknown) => number;
