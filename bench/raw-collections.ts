@@ -39,7 +39,8 @@ export const CLIENTS: Readonly<Record<string, (options: object) => Promise<RawCl
 
   async lancedb(options) {
     const { connect } = await import('@lancedb/lancedb');
-    const connection = await connect((options as { folder: string }).folder);
+    // As the gateway opens it: a handle of an older version reads the many small parts of the fill.
+    const connection = await connect((options as { folder: string }).folder, { readConsistencyInterval: 0 });
     const memories = await connection.openTable('omp_memories');
     const columns = (await memories.schema()).fields.flatMap(({ name }) => (name === 'vector' ? [] : [name]));
     return {

@@ -52,7 +52,8 @@ describe.each(Object.keys(KINDS))('on a database that orders by: %s', (kind) => 
       context(),
     )) as Required<Provider>;
     const add = (items: ReturnType<typeof memories>) => provider.import({ items, replace: false }, call);
-    for (let start = 0; start < count; start += 1_000) await add(memories('ana', count).slice(start, start + 1_000));
+    const all = memories('ana', count);
+    for (let start = 0; start < count; start += 1_000) await add(all.slice(start, start + 1_000));
     const cost = async (work: () => Promise<unknown>) => {
       asked.length = 0;
       await work();

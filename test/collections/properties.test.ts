@@ -14,6 +14,7 @@ import {
   toUnit,
 } from '#provider';
 import memory from '../../providers/memory/index.ts';
+import { FULL } from '../support/full.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { call, listOf, memoryOf, refTo, searchFor } from '../support/requests.ts';
 import { DATABASES, type Database } from './databases.ts';
@@ -23,7 +24,10 @@ import { inMemory } from './in-memory.ts';
 const HISTORIES = process.env.OMP_TEST_HISTORIES;
 const SEED = Number(process.env.OMP_TEST_SEED ?? 45);
 /** Of a database whose writes take long, fewer are tried. */
-const FEWER: Readonly<Record<string, number>> = { Chroma: 20, LanceDB: 40, Weaviate: 40 };
+const FEWER: Readonly<Record<string, number>> = {
+  ...{ Chroma: 20, LanceDB: 40, Weaviate: 40 },
+  ...(!FULL && { Qdrant: 60 }),
+};
 
 const MODEL = 'drawn';
 /** Their cosines are 0, ±1/2 and ±1, which single precision computes exactly. */

@@ -3,13 +3,20 @@ import { expect, onTestFinished, test } from 'vitest';
 import { DATABASES } from '../collections/databases.ts';
 import { dataFolder, runProgram, serveHere, startGateway, startProgram, temporaryFolder } from '../process/gateway.ts';
 import { eventually } from '../support/eventually.ts';
+import { FULL } from '../support/full.ts';
 import { all } from './all.ts';
 import { runHere } from './run.ts';
+
+/**
+ * The kit makes them alike above their points, which `test/collections/properties.test.ts` compares for each. So the quick run moves to those
+ * on a server, and to the stand-in of one.
+ */
+const MOVED = DATABASES.filter(({ name }) => FULL || (name !== 'libSQL' && name !== 'LanceDB'));
 
 const VECTORS = { OMP_SEARCH_MODE: 'vector' };
 const onMemory = async () => startGateway({ env: { OMP_PROVIDER: 'memory', ...VECTORS } });
 
-test.for(DATABASES)(
+test.for(MOVED)(
   '[Decision 43] memories move to $name and back with their ids and times',
   async ({ provider, absent, open }, { skip }) => {
     skip(absent !== '', absent);
@@ -35,7 +42,7 @@ test.for(DATABASES)(
   },
 );
 
-test.for(DATABASES)(
+test.for(MOVED)(
   '[Decision 53] [Decision 64] $name follows a store by its feed, and is followed by comparisons, through every kind of change',
   async ({ provider, absent, open }, { skip }) => {
     skip(absent !== '', absent);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, utimesSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { embeddingsServer } from '../embedding/embeddings-server.ts';
 import { startPinecone } from '../pinecone-server/start.ts';
 import {
@@ -21,6 +21,8 @@ import { serverForSchema } from './schema.ts';
 
 /** Memories on the long way, and how often each of its commands is killed. */
 const [MEMORIES, KILLS] = FULL ? [100_000, 4] : [600, 1];
+
+type Place = [name: string, env: Record<string, string>];
 
 let folder: string;
 beforeEach(() => {
@@ -273,42 +275,43 @@ it('what the target of a migration rejects is named, and comes again in the next
   expect((await target.client.list({ user_id: 'ana' })).items.map(({ content }) => content)).toEqual(['likes tea']);
 });
 
-it(`${MEMORIES} memories go memory, file, embedded, file, server, Pinecone and back, whatever is killed on the way`, async () => {
+// Pinecone in the full run: the commands do the same there, and test/conformance/transfer.suite.ts imports into it and exports from it.
+it(`${MEMORIES} memories go memory, file, embedded, file, server${FULL ? ', Pinecone' : ''} and back, whatever is killed on the way`, async () => {
   const source = await serveHere();
   await fill(source, MEMORIES);
-  // The vectors are no part of this: they are taken over in the conformance suite.
-  const embeddings = await embeddingsServer();
-  const pinecone = await startPinecone({ dimension: 8 });
   const server = await serverForSchema();
   const embedded = { OMP_DATA_DIR: await dataFolder() };
-  const places: [name: string, env: Record<string, string>][] = [
+  const places: Place[] = [
     ['embedded', embedded],
-    ...(server ? [['server', server] as [string, Record<string, string>]] : []),
-    [
-      'Pinecone',
-      {
-        ...{ OMP_PROVIDER: 'pinecone', PINECONE_API_KEY: 'test', PINECONE_INDEX_HOST: pinecone.url },
-        ...{ OMP_SEARCH_MODE: 'vector', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: embeddings.base_url },
-      },
-    ],
-    ...(FULL ? [['embedded again', { OMP_DATA_DIR: await dataFolder() }] as [string, Record<string, string>]] : []),
+    ...(server ? [['server', server] as Place] : []),
+    ...(FULL ? [await onPinecone(), ['embedded again', { OMP_DATA_DIR: await dataFolder() }] as Place] : []),
   ];
-  try {
-    let file = join(folder, '0.ndjson.gz');
-    await killedOften(['export', file, '--from', source.url], {}, `${file}.progress`);
-    for (const [i, [name, env]] of places.entries()) {
-      await killedOften(['import', file], env, `${file}.progress`);
-      const verified = await expectEnd(['verify', file, 'config'], env);
-      expect(verified.stdout, name).toContain('No memory differs.');
-      file = join(folder, `${i + 1}.ndjson.gz`);
-      await killedOften(['export', file], env, `${file}.progress`);
-    }
-    await expectEnd(['verify', source.url, file]);
-  } finally {
+  let file = join(folder, '0.ndjson.gz');
+  await killedOften(['export', file, '--from', source.url], {}, `${file}.progress`);
+  for (const [i, [name, env]] of places.entries()) {
+    await killedOften(['import', file], env, `${file}.progress`);
+    const verified = await expectEnd(['verify', file, 'config'], env);
+    expect(verified.stdout, name).toContain('No memory differs.');
+    file = join(folder, `${i + 1}.ndjson.gz`);
+    await killedOften(['export', file], env, `${file}.progress`);
+  }
+  await expectEnd(['verify', source.url, file]);
+});
+
+/** The vectors are no part of this: they are taken over in the conformance suite. */
+async function onPinecone(): Promise<Place> {
+  const embeddings = await embeddingsServer();
+  const pinecone = await startPinecone({ dimension: 8 });
+  onTestFinished(async () => {
     await pinecone.close();
     await embeddings.close();
-  }
-});
+  });
+  const env = {
+    ...{ OMP_PROVIDER: 'pinecone', PINECONE_API_KEY: 'test', PINECONE_INDEX_HOST: pinecone.url },
+    ...{ OMP_SEARCH_MODE: 'vector', OMP_EMBEDDER: 'openai', OPENAI_BASE_URL: embeddings.base_url },
+  };
+  return ['Pinecone', env];
+}
 
 /** Runs a command to its end, killing it each time after it has saved its place a little further on. */
 async function killedOften(args: readonly string[], env: Record<string, string>, saved: string) {

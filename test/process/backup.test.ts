@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -8,7 +17,7 @@ import { runBackup, runRestore } from '../../src/cli/backup.ts';
 import { commandHere } from '../support/command.ts';
 import { FULL } from '../support/full.ts';
 import { makeDataDir, recordingLog } from '../support/subject.ts';
-import { dataFolder, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
+import { dataFolder, FAST_START, runProgram, startGateway, startProgram, temporaryFolder } from './gateway.ts';
 
 const EMPTY = ['lock'];
 const COMPLETE = ['lock', 'omp-gateway.json', 'postgres'];
@@ -147,8 +156,8 @@ describe('after kill -9', () => {
       expect(existsSync(join(folder, 'omp.backup'))).toBe(false);
       expect((await gateway.client.get(id)).content).toBe('kept');
       expect((await gateway.client.add({ user_id: 'ada', content: 'more' })).id).not.toBe(id);
-      expect(await run(env, 'backup', join(folder, 'omp.backup'))).toMatchObject({ status: 0 });
     }
+    expect(await run(env, 'backup', join(temporaryFolder(), 'omp.backup'))).toMatchObject({ status: 0 });
   });
 
   // Both of the first leave an unfinished folder, the second a fuller one.
@@ -182,21 +191,26 @@ function zeros(): Buffer {
 let madeZeros: Buffer | undefined;
 
 describe('restore leaves nothing behind, and says why, when', () => {
-  const size = () => readFileSync(stored.file).length;
-  const cut = (length: number) => (file: string) => truncateSync(file, length);
-  const flip = (at: number) => (file: string) => {
+  /** Places in a file are given by its size. */
+  type Place = (size: number) => number;
+  const cut = (place: Place) => (file: string) => truncateSync(file, place(statSync(file).size));
+  const flip = (place: Place) => (file: string) => {
     const bytes = readFileSync(file);
+    const at = place(bytes.length);
     bytes[at] = 255 - (bytes[at] ?? 0);
     writeFileSync(file, bytes);
   };
+  /** A part of a backup, which takes as long to read as it is large: whether a file is whole is no matter of what is in it. */
+  const packPart = (file: string) =>
+    execFileSync('tar', ['-czf', file, '-C', stored.folder, 'omp-gateway.json', 'postgres/global']);
   const NOT_WHOLE = /is not a whole backup: it is cut, damaged, or another file/;
-  /** Each damages a copy of the backup. */
+  /** Each damages the part of a backup. */
   const damages: Record<string, [(file: string) => void, RegExp]> = {
-    'the file is empty': [cut(0), NOT_WHOLE],
-    'the file is cut in the middle': [(file) => cut(size() >> 1)(file), NOT_WHOLE],
-    'the last byte is missing': [(file) => cut(size() - 1)(file), NOT_WHOLE],
-    'a byte in the middle differs': [(file) => flip(size() >> 1)(file), NOT_WHOLE],
-    'the checksum differs': [(file) => flip(size() - 8)(file), NOT_WHOLE],
+    'the file is empty': [cut(() => 0), NOT_WHOLE],
+    'the file is cut in the middle': [cut((size) => size >> 1), NOT_WHOLE],
+    'the last byte is missing': [cut((size) => size - 1), NOT_WHOLE],
+    'a byte in the middle differs': [flip((size) => size >> 1), NOT_WHOLE],
+    'the checksum differs': [flip((size) => size - 8), NOT_WHOLE],
     'it is another file': [(file) => writeFileSync(file, 'select 1'), NOT_WHOLE],
     'it unpacks to a thousand times its size': [
       (file) => writeFileSync(file, zeros()),
@@ -220,7 +234,7 @@ describe('restore leaves nothing behind, and says why, when', () => {
 
   it.each(Object.entries(damages))('%s', async (_, [damage, message]) => {
     const file = join(temporaryFolder(), 'omp.backup');
-    cpSync(stored.file, file);
+    packPart(file);
     damage(file);
     const target = temporaryFolder();
     const { status, stderr, stdout } = await restoreHere({ OMP_DATA_DIR: target }, file);
@@ -245,20 +259,23 @@ describe('restore leaves nothing behind, and says why, when', () => {
 
 it('- is standard output and standard input, and standard error says that it is done', async () => {
   const env = { PATH: process.env.PATH, OMP_DATA_DIR: stored.folder, TMPDIR: temporaryFolder() };
-  const main = resolve('dist/src/main.js');
-  const backup = spawnSync(process.execPath, [main, 'backup', '-'], { env, maxBuffer: 1 << 30 });
+  const program = [...FAST_START, resolve('dist/src/main.js')];
+  const backup = spawnSync(process.execPath, [...program, 'backup', '-'], { env, maxBuffer: 1 << 30 });
   expect(backup).toMatchObject({ status: 0 });
   expect(backup.stderr.toString()).toMatch(/^Done: \d+\.\d MB\./);
   expect(readdirSync(stored.folder).sort()).toEqual([...COMPLETE, 'omp.backup'].sort());
   const target = join(temporaryFolder(), 'new');
   const restoreTo = { env: { ...env, OMP_DATA_DIR: target } };
-  const cut = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout.subarray(1) });
+  const cut = spawnSync(process.execPath, [...program, 'restore', '-'], {
+    ...restoreTo,
+    input: backup.stdout.subarray(1),
+  });
   expect(cut.stderr.toString()).toContain('standard input is not a whole backup');
   expect(readdirSync(target)).toEqual(EMPTY);
-  const unpacked = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: zeros() });
+  const unpacked = spawnSync(process.execPath, [...program, 'restore', '-'], { ...restoreTo, input: zeros() });
   expect(unpacked.stderr.toString()).toContain('unpacks to more than a backup of this size does');
   expect(readdirSync(target)).toEqual(EMPTY);
-  const { status } = spawnSync(process.execPath, [main, 'restore', '-'], { ...restoreTo, input: backup.stdout });
+  const { status } = spawnSync(process.execPath, [...program, 'restore', '-'], { ...restoreTo, input: backup.stdout });
   expect(status).toBe(0);
   expect(await contentsOf(target)).toEqual(stored.contents);
 });

@@ -8,18 +8,15 @@ import { loadConfig } from '../../src/config/load.ts';
 import { serve } from '../../src/serve.ts';
 import { type Client, clientOf } from '../support/client.ts';
 import { copyEmptyPostgres } from '../support/empty-postgres.ts';
-import { FULL } from '../support/full.ts';
+import { FULL, SHORT_LIVED } from '../support/full.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { type Sample, samplesOf } from '../telemetry/exposition.ts';
 
 /** Built before the tests. */
 const MAIN = resolve('dist/src/main.js');
 
-/**
- * Options of Node. Half of the work of a start is V8 optimising the embedded Postgres, which pays off only after many
- * requests; the full run starts what users start.
- */
-export const FAST_START: readonly string[] = FULL ? [] : ['--liftoff-only'];
+/** Options of Node: it does not optimise our code either. */
+export const FAST_START: readonly string[] = FULL ? [] : [...SHORT_LIVED, '--no-opt'];
 
 type Environment = Readonly<Record<string, string>>;
 

@@ -67,7 +67,7 @@ describe('[Decision 45] omp-gateway mcp without a URL', () => {
   });
 
   it('answers a message with more than 500 values with an error, and the next one', async () => {
-    const { client } = await start({ ...KEYWORDS, OMP_DATA_DIR: await dataFolder() }, ['--user', 'ana']);
+    const { client } = await start({ ...KEYWORDS, OMP_PROVIDER: 'memory' }, ['--user', 'ana']);
     const add = { name: 'add_memory', arguments: { content: 'drinks tea', tags: Array(500).fill('tea') } };
     await expect(client.callTool(add)).rejects.toThrow(/payload_too_large: the JSON holds more than 500 values/);
     expect((await callTool<WirePage>(client, 'list_memories')).items).toEqual([]);
@@ -169,7 +169,7 @@ describe('[Decision 45] the end of omp-gateway mcp', () => {
   it.for([[['stdout']], [['stdout', 'stderr']]] as const)(
     'is clean when its client no longer reads %s',
     async ([closed]) => {
-      const env = { ...KEYWORDS, OMP_DATA_DIR: await dataFolder() };
+      const env = { ...KEYWORDS, OMP_PROVIDER: 'memory' };
       const { child, ended } = startProgram({ args: ['mcp', '--user', 'ana'], env, stdin: 'pipe' });
       for (const name of closed) child[name]?.destroy();
       // Its input stays open.

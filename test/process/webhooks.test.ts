@@ -1,16 +1,19 @@
+import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import { runWebhooks } from '../../src/features/webhooks/command.ts';
 import { openReceiver } from '../features/webhooks/receiver.ts';
 import { testDatabase } from '../postgres/databases.ts';
+import { commandHere } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { NO_SERVER, SERVER_URL } from '../support/postgres-server.ts';
-import { dataFolder, runProgram, startGateway, temporaryFolder } from './gateway.ts';
+import { dataFolder, startGateway } from './gateway.ts';
 
 type Environment = Readonly<Record<string, string>>;
 const SECRETS = { OMP_WEBHOOK_SECRET: 'a secret of all gateways, long enough', OMP_WEBHOOK_PRIVATE: 'on' };
 
-/** Runs `omp-gateway webhooks …`, which must succeed; returns what it printed. */
+/** Runs `omp-gateway webhooks …` beside a gateway, which must succeed; returns what it printed. */
 async function webhooks(env: Environment, ...args: readonly string[]): Promise<string> {
-  const { status, stdout, stderr } = await runProgram({ args: ['webhooks', ...args], env });
+  const { status, stdout, stderr } = await commandHere((terminal) => runWebhooks(args, terminal), env);
   expect(status, stderr).toBe(0);
   return stdout;
 }
@@ -21,7 +24,8 @@ const create = async (env: Environment, ...args: readonly string[]) => {
 
 describe('[Decision 52] omp-gateway webhooks', () => {
   it('manages the webhooks of an embedded Postgres, while a gateway delivers', async () => {
-    const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: temporaryFolder(), ...SECRETS };
+    // Where the commands look for its socket.
+    const env = { OMP_DATA_DIR: await dataFolder(), TMPDIR: tmpdir(), ...SECRETS };
     const gateway = await startGateway({ env: { ...env, OMP_LOG_LEVEL: 'trace' } });
     const receiver = await openReceiver();
     const { id, secret } = await create(env, receiver.url, '--user', 'ana', '--action', 'add');

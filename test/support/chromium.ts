@@ -15,9 +15,6 @@ const ARGUMENTS = [
   '--disable-sync',
 ];
 
+const PROGRAM = CHROMIUM === undefined ? {} : { executablePath: CHROMIUM };
 /** To launch it, however long that takes. */
-export const CHROMIUM_OPTIONS = {
-  ...(CHROMIUM && { executablePath: CHROMIUM }),
-  args: ARGUMENTS,
-  timeout: PATIENCE_MS,
-};
+export const CHROMIUM_OPTIONS = { ...PROGRAM, args: ARGUMENTS, timeout: PATIENCE_MS };

@@ -1,6 +1,12 @@
 /** Whether `npm run test:full` runs: more rounds, more stores, and these files. */
 export const FULL = process.env.TEST_FULL !== undefined;
 
+/**
+ * Options of Node for a short life: V8 neither optimises the embedded Postgres, nor checks parts of it that never run, which pays off only
+ * after many requests. The full run starts what users start.
+ */
+export const SHORT_LIVED: readonly string[] = FULL ? [] : ['--liftoff-only', '--wasm-lazy-validation'];
+
 /** Ends only what hangs; no test has a limit of its own. Tests of a minute took longer where other processes kept every core busy. */
 export const LIMIT_MS = 900_000;
 /** How long a test waits for an event, so that it says what it waits for before the limit ends it. */

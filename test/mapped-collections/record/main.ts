@@ -6,6 +6,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -16,13 +18,14 @@ import { freePort } from '../../process/postgres-cluster.ts';
 import { hashingEmbedder } from '../../support/hashing-embedder.ts';
 import { openSubject } from '../../support/subject.ts';
 import { type DatabaseName, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
-import { openPostgres, RUNS_ON_POSTGRES } from './postgres.ts';
+import { openPostgres, RUNS_ON_POSTGRES, SEARCHES_OF_TABLES } from './postgres.ts';
 import { type Recorded, readCollection } from './read.ts';
+import { type Ask, together } from './together.ts';
 
 /*
  * Records the fixtures again: `npx tsx --conditions=source test/mapped-collections/record/main.ts [part of a name …]`. Each library is installed in its
  * version into a folder below the system's for temporary files, fills an empty database as its own quick start does, and what it left there is read
- * by the database's own client. With `--both-ways` first, the gateway and the library write in turn into one collection, and it prints what each reads. Needs Python 3.11, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where `docs/testing.md` says so.
+ * by the database's own client. Needs Python 3.11, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where `docs/testing.md` says so.
  */
 
 interface Run {
@@ -144,6 +147,9 @@ const SEARCHES = [
   { user_id: 'ben', text: 'an instrument, such as the cello' },
 ];
 
+/** `--together`: not to record, but to let a gateway and the library write the same table of Postgres. */
+const TOGETHER = process.argv.includes('--together');
+
 const HERE = fileURLToPath(new URL('./', import.meta.url));
 const CACHE = join(tmpdir(), 'omp-recorded-libraries');
 
@@ -234,6 +240,63 @@ const plainOf = ({ user_id = '', metadata: { topic, stars } }: Given) => ({
   ...{ user_id, topic: topic ?? '', stars: Math.trunc(Number(stars ?? 0)) },
 });
 
+async function record(name: string, run: Run): Promise<void> {
+  const [database, library, language] = name.split('-') as [DatabaseName, string, 'python' | 'javascript'];
+  const { command, args } = install(run);
+  const [db, embeddings] = [await openDatabase(database), await openEmbeddings()];
+  const home = await mkdtemp(join(tmpdir(), 'omp-record-'));
+  try {
+    const child = spawn(command, args, {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      cwd: home,
+      env: {
+        ...{ PATH: process.env.PATH, HOME: home, MEM0_DIR: home, MEM0_TELEMETRY: 'False' },
+        ...{ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: embeddings.base_url, OPENAI_API_BASE: embeddings.base_url },
+        ...{ DATABASE: database, LIBRARY: library, DATABASE_URL: db.url, OPTIONS: JSON.stringify(run.options ?? {}) },
+      },
+    });
+    // LanceDB cannot filter by a key of an object that a row lacks (findings/lancedb-missing-key-fails-filters.sh).
+    const memories = [...(database === 'postgres' ? GIVEN_TO_TABLES : GIVEN).values()].map((given) => ({
+      ...given,
+      attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
+    }));
+    const searches = database === 'postgres' ? SEARCHES_OF_TABLES : SEARCHES;
+    child.stdin.write(`${JSON.stringify({ memories, searches })}\n`);
+    if (!TOGETHER) child.stdin.end();
+    const ended = once(child, 'close');
+    const answers = jsonLines(child.stdout);
+    const said = (await answers.next()).value as Recorded | undefined;
+    if (said === undefined) throw new Error(`${name}: the program ended with ${(await ended)[0]}`);
+    const collection = said.collection ?? 'notes';
+    if (TOGETHER) {
+      const ask: Ask = async (...command) => {
+        child.stdin.write(`${JSON.stringify([command[0], command.slice(1)])}\n`);
+        const { answer, error } = (await answers.next()).value as { answer?: unknown; error?: string };
+        if (error !== undefined) throw new Error(error);
+        return answer;
+      };
+      console.log(name, await together({ url: db.url, base_url: embeddings.base_url, collection }, ask));
+      child.stdin.end();
+      await ended;
+      return;
+    }
+    await ended;
+    const fixture = {
+      ...{ database, library, language, versions: versionsOf(run.packages), collection, ...said },
+      ...(await readCollection(database, db.url, collection, said.ids)),
+    };
+    await writeFile(join(HERE, '../fixtures', `${name}.json`), format(fixture));
+    console.log(`${name}: ${fixture.points.length} points`);
+  } finally {
+    await Promise.all([db.close(), embeddings.close(), rm(home, { recursive: true })]);
+  }
+}
+
+/** What a program says, in lines of JSON. Libraries print other lines. */
+async function* jsonLines(output: Readable): AsyncGenerator<unknown, undefined> {
+  for await (const line of createInterface({ input: output })) if (line.startsWith('{')) yield JSON.parse(line);
+}
+
 /** What a program of a library says, run on a database. */
 async function said(name: string, run: Run, url: string, given: object): Promise<Recorded & Reread> {
   const { command, args } = install(run);
@@ -245,7 +308,7 @@ async function said(name: string, run: Run, url: string, given: object): Promise
       env: {
         ...{ PATH: process.env.PATH, HOME: home, MEM0_DIR: home, MEM0_TELEMETRY: 'False' },
         ...{ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: embeddings.base_url, OPENAI_API_BASE: embeddings.base_url },
-        ...{ DATABASE: databaseOf(name), LIBRARY: name.split('-')[1], DATABASE_URL: url },
+        ...{ DATABASE: databaseOf(name), DATABASE_URL: url },
         OPTIONS: JSON.stringify(run.options ?? {}),
       },
     });
@@ -268,23 +331,6 @@ const givenOn = (database: DatabaseName) => ({
   })),
   searches: SEARCHES,
 });
-
-async function record(name: string, run: Run): Promise<void> {
-  const [database, library, language] = name.split('-') as [DatabaseName, string, 'python' | 'javascript'];
-  const db = await openDatabase(database);
-  try {
-    const recorded = await said(name, run, db.url, givenOn(database));
-    const collection = recorded.collection ?? 'notes';
-    const fixture = {
-      ...{ database, library, language, versions: versionsOf(run.packages), collection, ...recorded },
-      ...(await readCollection(database, db.url, collection, recorded.ids)),
-    };
-    await writeFile(join(HERE, '../fixtures', `${name}.json`), format(fixture));
-    console.log(`${name}: ${fixture.points.length} points`);
-  } finally {
-    await db.close();
-  }
-}
 
 /** What a program says that reads, removes and adds in a collection that is there (`reread`). */
 interface Reread {
@@ -342,9 +388,9 @@ function format({ points, searches, ...rest }: Recorded & { readonly points: rea
 }
 
 await mkdir(CACHE, { recursive: true });
-const [first, ...others] = process.argv.slice(2);
-const wanted = first === '--both-ways' ? others : process.argv.slice(2);
+const wanted = process.argv.slice(2).filter((part) => !part.startsWith('--'));
+const isBothWays = process.argv.includes('--both-ways');
 for (const [name, run] of Object.entries(RUNS)) {
-  if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue;
-  await (first === '--both-ways' ? readBothWays(name, run) : record(name, run));
+  if (wanted.length === 0 || wanted.some((part) => name.includes(part)))
+    await (isBothWays ? readBothWays(name, run) : record(name, run));
 }
