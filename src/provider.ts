@@ -37,6 +37,7 @@ export {
   failureOfStatus,
   loadPackage,
   mappedMethods,
+  setPath,
   stoppable,
 } from '#collections';
 export type {

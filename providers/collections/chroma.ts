@@ -9,7 +9,7 @@ import {
   loadPackage,
   type Traits,
 } from '#provider';
-import { included, MEASURES, toFound, toMetadata } from './mapped/chroma.ts';
+import { included, MEASURES, toChange, toFound, toMetadata } from './mapped/chroma.ts';
 import { CHROMA, mappingOptions } from './mapped/presets.ts';
 
 const PRINTABLE = /^[\x21-\x7e]+$/;
@@ -145,7 +145,7 @@ function openCollection(client: ChromaClient, { collection: name, preset }: Opti
     },
 
     async change({ id, fields, vector }) {
-      const metadata = toMetadata(fields, document);
+      const metadata = toChange(fields, document);
       await (await found()).update({
         ids: [id],
         ...(Object.keys(metadata).length > 0 && { metadatas: [metadata] }),

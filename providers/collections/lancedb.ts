@@ -1,27 +1,39 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { Connection, Query, Table, VectorQuery } from '@lancedb/lancedb';
+import type { Connection, Table } from '@lancedb/lancedb';
 import { z } from 'zod';
 import {
   type Call,
   type Collection,
   type CollectionContext,
   createKeyedMutex,
+  type Description,
   defineCollection,
   type Failure,
-  FIELDS,
-  type Field,
-  type FieldValue,
   type Filter,
   type Finding,
   loadPackage,
   type Match,
+  type PageRequest,
   type Point,
+  type PointChange,
   type QueryRequest,
   type ScanRequest,
   type Selection,
   type Traits,
 } from '#provider';
+import { LANCEDB, mappingOptions } from './mapped/presets.ts';
+import {
+  after,
+  anyOf,
+  condition,
+  type Layout,
+  layoutOf,
+  pointsIn,
+  rowOf,
+  schemaOf,
+  settersOf,
+} from './points/lancedb.ts';
 
 /** The options of a table. `src/config/collection-settings.ts` derives the settings from them. */
 export const Options = z.strictObject({
@@ -29,8 +41,9 @@ export const Options = z.strictObject({
   folder: z.optional(z.string().regex(/^(?!\w{1,16}:\/\/)[^\0]{1,1024}$/)),
   table: z
     .string()
-    .regex(/^[A-Za-z_]\w{0,62}$/)
+    .regex(/^\w[\w.-]{0,62}$/)
     .default('omp_memories'),
+  ...mappingOptions(LANCEDB),
 });
 
 const TITLE = 'LanceDB';
@@ -41,7 +54,8 @@ export default defineCollection({
   name: 'lancedb',
   title: TITLE,
   options: Options,
-  async open({ folder, table }, { data_dir, log }) {
+  presets: LANCEDB,
+  async open({ folder, table, preset }, { data_dir, log }) {
     const [client, arrow] = await Promise.all([
       loadPackage(() => import('@lancedb/lancedb'), '@lancedb/lancedb@0.31'),
       loadPackage(() => import('apache-arrow'), 'apache-arrow@18.1'),
@@ -54,7 +68,7 @@ export default defineCollection({
     }
     // 0: what other processes wrote is seen at once.
     const connection = await client.connect(path, { readConsistencyInterval: 0 });
-    return new LanceTable({ client, arrow, connection, name: table, log });
+    return new LanceTable({ client, arrow, connection, name: table, isMapped: preset !== undefined, log });
   },
   failure,
   diagnose: (collection) => (collection as LanceTable).findings(),
@@ -67,6 +81,7 @@ const TRAITS: Traits = {
   // It can, and then reads that column of all that match for each page.
   order: 'none',
   ids: 'text',
+  nested: true,
   max_batch: 500,
   max_batch_bytes: 32 * 1024 * 1024,
   max_point_bytes: null,
@@ -88,13 +103,16 @@ type Opened = Readonly<{
   arrow: typeof import('apache-arrow');
   connection: Connection;
   name: string;
+  /** Whether another application fills it. Then nothing but rows is changed: no index, no old version. */
+  isMapped: boolean;
   log: CollectionContext['log'];
 }>;
 
 class LanceTable implements Collection {
-  readonly traits = TRAITS;
+  readonly traits: Traits;
   readonly #opened: Opened;
   #table: Table | undefined;
+  #layout: Layout | undefined;
   /** One write after the other: each makes a version of the table, and those at once would begin again. */
   readonly #turn = createKeyedMutex();
   #writes = 0;
@@ -102,23 +120,34 @@ class LanceTable implements Collection {
 
   constructor(opened: Opened) {
     this.#opened = opened;
+    // A search by the cosine leaves out vectors of zeros. A column of others may hold a text or a list.
+    this.traits = opened.isMapped ? { ...TRAITS, exact: false, filters: ['anyOf'] } : TRAITS;
   }
 
-  async describe() {
-    const { connection, name, arrow } = this.#opened;
+  async describe(): Promise<Description | undefined> {
+    const { connection, name, arrow, isMapped } = this.#opened;
     try {
       this.#table ??= await connection.openTable(name);
     } catch (error) {
       if (messageOf(error).includes('was not found')) return undefined;
       throw error;
     }
-    const [schema, rows] = [await this.#table.schema(), await this.#table.countRows()];
-    const vector = schema.fields.find((field) => field.name === 'vector')?.type;
-    const dimensions = vector && arrow.DataType.isFixedSizeList(vector) ? vector.listSize : 0;
-    const isOurs = String(schema) === String(schemaOf(arrow, dimensions));
-    const mistake = isOurs ? undefined : `the table ${name} is not the gateway's; name another by OMP_LANCEDB_TABLE`;
+    const [schema, points] = [await this.#table.schema(), await this.#table.countRows()];
+    this.#layout = layoutOf(arrow, schema);
+    const { dimensions, vectors, hasIds } = this.#layout;
     const indexed = (await this.#table.listIndices()).flatMap((index) => index.columns);
-    return { dimensions, empty: rows === 0, mistake, unindexed: INDEXED.filter((column) => !indexed.includes(column)) };
+    const known = { dimensions, empty: points === 0, points, indexed };
+    if (isMapped) {
+      const mistake = hasIds
+        ? 'its rows have several vectors, or none'
+        : 'its rows have no "id", a text: none could be read again';
+      return { ...known, mistake: hasIds && vectors.length === 1 ? undefined : mistake };
+    }
+    const isOurs = String(schema) === String(schemaOf(arrow, dimensions));
+    const mistake = isOurs
+      ? undefined
+      : `the table ${name} was not made by the gateway; name another one by OMP_LANCEDB_TABLE`;
+    return { ...known, mistake, unindexed: INDEXED.filter((column) => !indexed.includes(column)) };
   }
 
   async prepare({ dimensions }: { readonly dimensions: number }) {
@@ -136,7 +165,7 @@ class LanceTable implements Collection {
   }
 
   async upsert(points: readonly Point[], call: Call) {
-    const rows = points.map(rowOf);
+    const rows = points.map((point) => rowOf(this.#known, point));
     await this.#write((table) => merge(table).whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(rows), call);
   }
 
@@ -145,7 +174,7 @@ class LanceTable implements Collection {
     const replaced = (table: Table) =>
       merge(table)
         .whenMatchedUpdateAll({ where })
-        .execute([rowOf(point)]);
+        .execute([rowOf(this.#known, point)]);
     return (await this.#write(replaced, call)).numUpdatedRows > 0;
   }
 
@@ -158,15 +187,35 @@ class LanceTable implements Collection {
     return (await this.#write((table) => table.delete(where), call)).numDeletedRows > 0;
   }
 
-  fetch = (ids: readonly string[], select: Selection) => pointsIn(this.#ready.query().where(anyOf('id', ids)), select);
+  async change(change: PointChange, call: Call): Promise<boolean> {
+    const where = anyOf('id', [change.id]);
+    const changed = await this.#write(async (table) => {
+      // The whole object of a field is written: as it is now.
+      const layout = layoutOf(this.#opened.arrow, await table.schema());
+      return table.update({ where, valuesSql: settersOf(layout, change) });
+    }, call);
+    return changed.rowsUpdated > 0;
+  }
+
+  fetch = (ids: readonly string[], select: Selection) =>
+    pointsIn(this.#ready.query().where(anyOf('id', ids)), this.#known, select);
+
+  async page({ filter, after: last = '', limit, select }: PageRequest) {
+    const where = filter ? `${after(last)} AND ${condition(filter)}` : after(last);
+    const query = this.#ready.query().where(where).orderBy({ columnName: 'id' }).limit(limit);
+    const points = await pointsIn(query, this.#known, select);
+    return { points, next: points.length < limit ? undefined : points.at(-1)?.id };
+  }
 
   async query({ vector, filter, limit, select }: QueryRequest): Promise<Match[]> {
+    const [column] = this.#known.vectors;
     const nearest = this.#ready.query().nearestTo(vector).distanceType('cosine').bypassVectorIndex();
-    return pointsIn(nearest.where(condition(filter)).limit(limit), select, ['_distance']);
+    const found = nearest.column(String(column)).where(condition(filter)).limit(limit);
+    return pointsIn(found, this.#known, select, ['_distance']);
   }
 
   scan = ({ filter, limit, select }: ScanRequest) =>
-    pointsIn(this.#ready.query().where(condition(filter)).limit(limit), select);
+    pointsIn(this.#ready.query().where(condition(filter)).limit(limit), this.#known, select);
 
   count = (filter: Filter) => this.#ready.countRows(condition(filter));
 
@@ -194,13 +243,17 @@ class LanceTable implements Collection {
     if (this.#table === undefined) throw new Error('the table was not found');
     return this.#table;
   }
+  get #known(): Layout {
+    if (this.#layout === undefined) throw new Error('the table was not found');
+    return this.#layout;
+  }
 
   async #write<Result>(work: (table: Table) => Promise<Result>, call: Call): Promise<Result> {
     const result = await this.#turn('', async () => {
       call.throwIfAborted();
       return work(this.#ready);
     });
-    if (++this.#writes >= this.#due) void this.#putTogether();
+    if (!this.#opened.isMapped && ++this.#writes >= this.#due) void this.#putTogether();
     return result;
   }
 
@@ -220,68 +273,7 @@ class LanceTable implements Collection {
   }
 }
 
-/** With it, two gateways that store a new id at once make one point of it. */
-const KEY = new Map([['lance-schema:unenforced-primary-key', 'true']]);
-
-function schemaOf({ Field, FixedSizeList, Float32, Float64, List, Schema, Utf8 }: Opened['arrow'], dimensions: number) {
-  const types = {
-    text: new Utf8(),
-    number: new Float64(),
-    texts: new List(new Field('item', new Utf8(), false)),
-  } as const satisfies Record<Field['type'], unknown>;
-  return new Schema([
-    new Field('id', types.text, false, KEY),
-    ...FIELDS.map(({ name, type }) => new Field(name, types[type], false)),
-    new Field('vector', new FixedSizeList(dimensions, new Field('item', new Float32(), true)), false),
-  ]);
-}
-
 const merge = (table: Table) => table.mergeInsert('id');
-const rowOf = ({ id, fields, vector }: Point) => ({ id, ...fields, vector });
-
-/** Reads what is selected. `more`: the measure of a search. */
-async function pointsIn(query: Query | VectorQuery, { fields, vector }: Selection, more: '_distance'[] = []) {
-  const names = FIELDS.flatMap(({ name }) => (fields === undefined || fields.includes(name) ? name : []));
-  const rows = await query.select(['id', ...names, ...(vector ? ['vector'] : []), ...more]).toArrow();
-  const [ids, vectors, measures, ...columns] = ['id', 'vector', '_distance', ...names].map((name) =>
-    rows.getChild(name),
-  );
-  return Array.from(
-    { length: rows.numRows },
-    (_, at): Match => ({
-      id: String(ids?.get(at)),
-      fields: Object.fromEntries(names.map((name, column) => [name, plain(columns[column]?.get(at))])),
-      ...(vectors && { vector: Float32Array.from(vectors.get(at)) }),
-      measure: Number(measures?.get(at)),
-    }),
-  );
-}
-const plain = (cell: unknown) => (typeof cell === 'object' ? [...(cell as Iterable<string>)] : cell) as FieldValue;
-
-/** Double quotes would make a text of it. */
-const quoted = (name: string): string => `\`${name}\``;
-const literal = (value: string | number): string =>
-  typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`;
-const anyOf = (field: string, values: readonly string[]): string =>
-  `${quoted(field)} IN (${values.map(literal).join(', ')})`;
-
-function condition(filter: Filter): string {
-  if (filter.op === 'and') return `(${filter.filters.map(condition).join(' AND ')})`;
-  if (filter.op === 'not') return `(NOT ${condition(filter.filter)})`;
-  const column = quoted(filter.field);
-  switch (filter.op) {
-    case 'equals':
-      return `(${column} = ${literal(filter.value)})`;
-    case 'anyOf':
-      return `(${anyOf(filter.field, filter.values)})`;
-    case 'allOf':
-      return `(${filter.values.map((value) => `array_has(${column}, ${literal(value)})`).join(' AND ')})`;
-    case 'prefix':
-      return `(starts_with(${column}, ${literal(filter.value)}))`;
-    case 'range':
-      return `(${column} BETWEEN ${filter.from ?? Number.MIN_SAFE_INTEGER} AND ${filter.to ?? Number.MAX_SAFE_INTEGER})`;
-  }
-}
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message.slice(0, 4_000) : '');
 

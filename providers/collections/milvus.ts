@@ -3,21 +3,37 @@ import { z } from 'zod';
 import {
   type Call,
   type Collection,
+  type Description,
   defineCollection,
   type Failure,
   FIELDS,
-  type Field,
-  type FieldValue,
   type Filter,
   type FoundPoint,
   loadPackage,
   type Match,
+  type PageRequest,
   type Point,
+  type PointChange,
   type QueryRequest,
   type ScanRequest,
   type Selection,
   type Traits,
 } from '#provider';
+import { layoutOf, measureOf } from './mapped/milvus.ts';
+import { MILVUS, mappingOptions } from './mapped/presets.ts';
+import {
+  both,
+  columnOf,
+  condition,
+  EXACT,
+  INDEXED,
+  idIn,
+  OWN,
+  pointOf,
+  type Row,
+  shown,
+  TEXT,
+} from './points/milvus.ts';
 
 /** The options of a collection. `src/config/collection-settings.ts` derives the settings from them. */
 export const Options = z.strictObject({
@@ -32,7 +48,9 @@ export const Options = z.strictObject({
     .string()
     .regex(/^[A-Za-z_]\w{0,254}$/)
     .default('omp_memories'),
+  ...mappingOptions(MILVUS),
 });
+type Options = z.output<typeof Options>;
 
 /** Milvus, or Milvus Lite behind gRPC. Vectors are compared exactly. */
 export default defineCollection({
@@ -40,7 +58,9 @@ export default defineCollection({
   name: 'milvus',
   title: 'Milvus',
   options: Options,
-  async open({ url, token, collection }) {
+  presets: MILVUS,
+  async open(options) {
+    const { url, token } = options;
     const wanted = '@zilliz/milvus2-sdk-node@3.0';
     const { MilvusClient } = await loadPackage(() => import('@zilliz/milvus2-sdk-node'), wanted);
     const client = new MilvusClient({
@@ -52,7 +72,7 @@ export default defineCollection({
       // A server that is back is seen after a second, not after two minutes.
       channelOptions: { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 1_000 },
     });
-    return new MilvusCollection(client, collection);
+    return new MilvusCollection(client, options);
   },
   failure,
 });
@@ -63,6 +83,7 @@ const TRAITS: Traits = {
   filters: ['anyOf', 'allOf', 'prefix', 'not'],
   order: 'none',
   ids: 'text',
+  nested: true,
   max_batch: 1_000,
   // A request has at most 64 MiB as the server comes.
   max_batch_bytes: 32 * 1024 * 1024,
@@ -70,50 +91,48 @@ const TRAITS: Traits = {
   max_limit: 16_384,
 };
 
-/** How vectors are indexed: all that match are compared. */
-const EXACT = { index_type: 'FLAT', metric_type: 'COSINE' };
-/** Milvus Lite indexes no lists. */
-const INDEXED = FIELDS.flatMap(({ name, type, filtered }) => (filtered && type !== 'texts' ? [name] : []));
-/** The most characters, of up to four bytes, in the 65,535 bytes that a text may have. */
-const PART = /.{1,16383}/gsu;
-const TEXT = { data_type: 'VarChar', max_length: 65_535 } as const;
-const LIST = { ...TEXT, data_type: 'Array', element_type: 'VarChar', max_capacity: 4_096 } as const;
-/** A text that may be long is a list of its parts. */
-const isLong = ({ type, filtered }: Field): boolean => type === 'text' && !filtered;
-const columnOf = (field: Field): FieldType => ({
-  name: field.name,
-  ...(field.type === 'number' ? { data_type: 'Int64' } : field.type === 'texts' || isLong(field) ? LIST : TEXT),
-});
-
 /** Reads see all writes. */
 const STRONG = { consistency_level: 0 };
+/** What makes a query go by the key: the client's own iterator does not ask for it, and skips rows of Milvus Lite. */
+const BY_KEY = { iterator: true, reduce_stop_for_best: true };
+interface Asked {
+  readonly filter: string;
+  readonly limit?: number;
+  readonly params?: typeof BY_KEY;
+}
 
 class MilvusCollection implements Collection {
-  readonly traits = TRAITS;
+  readonly traits: Traits;
   readonly #client: MilvusClient;
-  readonly #name: string;
-  constructor(client: MilvusClient, collection: string) {
+  readonly #options: Options;
+  #layout = OWN;
+  constructor(client: MilvusClient, options: Options) {
     this.#client = client;
-    this.#name = collection;
+    this.#options = options;
+    // The index of another application may be approximate, and no filter asks a list in an object.
+    this.traits = options.preset === undefined ? TRAITS : { ...TRAITS, exact: false, filters: ['anyOf'] };
   }
 
-  async describe(call: Call) {
+  async describe(call: Call): Promise<Description | undefined> {
+    const { collection, preset, writable } = this.#options;
     const { schema, status } = await this.#client.describeCollection(this.#request(call));
     if (status.code === NO_COLLECTION) return undefined;
     checked({ status });
     const indexes = await this.#indexes(call);
-    const columns = new Map(schema.fields.map((field) => [field.name, field]));
-    const dimensions = Number(columns.get('vector')?.dim);
-    const index = indexes.get('vector');
-    const isOurs = FIELDS.every(({ name }) => columns.has(name));
+    const isOurs = FIELDS.every(({ name }) => schema.fields.some((field) => field.name === name));
+    const { layout, dimensions, mistake: unfit } = layoutOf(schema, writable);
+    const index = indexes.get(layout.vector);
     // Whoever began to create it was interrupted, or is not ready: nothing can be in it yet.
     if (isOurs && !index) return undefined;
+    this.#layout = isOurs && preset === undefined ? OWN : layout;
+    const points = index ? await this.#count(layout.after(undefined), call) : 0;
+    const known = { dimensions, empty: points === 0, points, indexed: [...indexes.keys()] };
+    if (preset !== undefined) return { ...known, ...measureOf(index?.metric_type), ...(unfit && { mistake: unfit }) };
     const isExact = index?.index_type === EXACT.index_type && index?.metric_type === EXACT.metric_type;
-    const first = isOurs ? await this.#points('id != ""', { fields: [], vector: false }, 1, call) : [];
-    const wrong = isOurs ? 'has another index of vectors than FLAT with COSINE' : "is not the gateway's";
-    const mistake = `the collection ${this.#name} ${wrong}; name another by OMP_MILVUS_COLLECTION`;
+    const wrong = isOurs ? 'has another index of vectors than FLAT with COSINE' : 'was not made by the gateway';
+    const mistake = `the collection ${collection} ${wrong}; name another one by OMP_MILVUS_COLLECTION`;
     const unindexed = INDEXED.filter((field) => !indexes.has(field));
-    return { dimensions, empty: first.length === 0, mistake: isOurs && isExact ? undefined : mistake, unindexed };
+    return { ...known, mistake: isOurs && isExact ? undefined : mistake, unindexed };
   }
 
   async prepare({ dimensions }: { readonly dimensions: number }, call: Call) {
@@ -134,39 +153,68 @@ class MilvusCollection implements Collection {
     await this.#load(call);
   }
 
-  async upsert(points: readonly Point[], call: Call) {
-    checked(await this.#client.upsert({ ...this.#request(call), data: points.map(rowOf) }));
+  upsert = (points: readonly Point[], call: Call) =>
+    this.#store(
+      points.map((point) => this.#layout.rowOf(point)),
+      call,
+    );
+
+  async change(change: PointChange, call: Call): Promise<boolean> {
+    // Some versions replace the whole row, others keep what is not given: so all of it is.
+    const [row] = await this.#rows({ filter: idIn(this.#layout, [change.id]), output_fields: ['*'] }, call);
+    if (row) await this.#store([this.#layout.rowOf(change, row)], call);
+    return row !== undefined;
   }
 
   async remove(ids: readonly string[], call: Call) {
     // By `ids`, the client would put them into the filter as they are.
-    checked(await this.#client.delete({ ...this.#request(call), filter: within('id', ids) }));
+    checked(await this.#client.delete({ ...this.#request(call), filter: idIn(this.#layout, ids) }));
   }
 
   fetch = (ids: readonly string[], select: Selection, call: Call) =>
-    this.#points(within('id', ids), select, ids.length, call);
+    this.#points({ filter: idIn(this.#layout, ids), limit: ids.length }, select, call);
 
-  scan = ({ filter, limit, select }: ScanRequest, call: Call) => this.#points(condition(filter), select, limit, call);
+  scan = ({ filter, limit, select }: ScanRequest, call: Call) =>
+    this.#points({ filter: condition(this.#layout, filter), limit }, select, call);
+
+  async page({ filter, after, limit, select }: PageRequest, call: Call) {
+    const place = this.#layout.after(after);
+    const where = filter ? both([place, condition(this.#layout, filter)]) : place;
+    const points = await this.#points({ filter: where, limit, params: BY_KEY }, select, call);
+    return { points, next: points.length < limit ? undefined : points.at(-1)?.id };
+  }
 
   async query({ vector, filter, limit, select }: QueryRequest, call: Call): Promise<Match[]> {
-    const asked = { anns_field: 'vector', data: [...vector], filter: condition(filter), limit, ...shown(select) };
+    const layout = this.#layout;
+    const asked = {
+      ...{ anns_field: layout.vector, data: [...vector], filter: condition(layout, filter), limit, ...STRONG },
+      output_fields: shown(layout, select),
+    };
     const { results } = await this.#loaded(() => this.#client.search({ ...this.#request(call), ...asked }), call);
-    return results.map((row) => ({ ...pointOf(row), measure: row.score }));
+    return results.map(({ score, ...row }) => ({ ...pointOf(layout, row), measure: score }));
   }
 
-  async count(filter: Filter, call: Call): Promise<number> {
-    const asked = { filter: condition(filter), output_fields: ['count(*)'], ...STRONG };
-    const { data } = await this.#loaded(() => this.#client.query({ ...this.#request(call), ...asked }), call);
-    return Number(data[0]?.['count(*)']);
-  }
+  count = (filter: Filter, call: Call) => this.#count(condition(this.#layout, filter), call);
 
   ping = async (call: Call) => void checked(await this.#client.hasCollection(this.#request(call)));
   close = async () => void (await this.#client.closeConnection());
 
-  async #points(filter: string, select: Selection, limit: number, call: Call): Promise<FoundPoint[]> {
-    const asked = { filter, limit, ...shown(select) };
-    return (await this.#loaded(() => this.#client.query({ ...this.#request(call), ...asked }), call)).data.map(pointOf);
+  async #store(data: Row[], call: Call): Promise<void> {
+    checked(await this.#client.upsert({ ...this.#request(call), data }));
   }
+
+  async #count(filter: string, call: Call): Promise<number> {
+    const [row] = await this.#rows({ filter, output_fields: ['count(*)'] }, call);
+    return Number(row?.['count(*)']);
+  }
+
+  async #points(asked: Asked, select: Selection, call: Call): Promise<FoundPoint[]> {
+    const rows = await this.#rows({ ...asked, output_fields: shown(this.#layout, select) }, call);
+    return rows.map((row) => pointOf(this.#layout, row));
+  }
+
+  #rows = async (asked: Asked & { readonly output_fields: string[] }, call: Call): Promise<Row[]> =>
+    (await this.#loaded(() => this.#client.query({ ...this.#request(call), ...asked, ...STRONG }), call)).data;
 
   /** The parameters of each index, by its field. */
   async #indexes(call: Call) {
@@ -179,7 +227,7 @@ class MilvusCollection implements Collection {
   /** What a request begins with. The client stops none before its deadline, which is in a minute if the call has none. */
   #request({ deadline }: Call) {
     const timeout = deadline === undefined ? 60_000 : Math.max(1, Math.ceil(deadline - performance.now()));
-    return { collection_name: this.#name, timeout };
+    return { collection_name: this.#options.collection, timeout };
   }
 
   /** A read. After its start, Milvus Lite loads a collection only when told to. */
@@ -201,68 +249,6 @@ async function unlessThere(isThere: () => Promise<boolean>, make: () => Promise<
   } catch (error) {
     if (!(await isThere())) throw error;
   }
-}
-
-const shown = ({ fields = FIELDS.map(({ name }) => name), vector }: Selection) => ({
-  // No names at all would mean all fields.
-  output_fields: ['id', ...fields, ...(vector ? ['vector'] : [])],
-  ...STRONG,
-});
-
-const stored = (field: Field, value: FieldValue = ''): FieldValue =>
-  typeof value === 'string' && isLong(field) ? (value.match(PART) ?? []) : value;
-const rowOf = ({ id, fields, vector }: Point) => ({
-  ...{ id, vector: [...vector] },
-  ...Object.fromEntries(FIELDS.map((field) => [field.name, stored(field, fields[field.name])])),
-});
-
-/** The client gives integers as texts. */
-const read = (value: unknown, field: Field): FieldValue =>
-  field.type === 'number' ? Number(value) : isLong(field) ? (value as string[]).join('') : (value as FieldValue);
-function pointOf(row: Readonly<Record<string, unknown>>): FoundPoint {
-  const { id, vector } = row;
-  const fields = FIELDS.flatMap((field) => (field.name in row ? [[field.name, read(row[field.name], field)]] : []));
-  return {
-    ...{ id: String(id), fields: Object.fromEntries(fields) },
-    ...(Array.isArray(vector) && { vector: Float32Array.from(vector as number[]) }),
-  };
-}
-
-const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '\n': '\\n', '\r': '\\r' };
-/** A text in a filter: Milvus Lite knows no parameters, and of escapes only these. All other characters stand for themselves. */
-const quoted = (text: string): string => `"${text.replace(/["\\\n\r]/g, (character) => String(ESCAPES[character]))}"`;
-const listed = (values: readonly string[]): string => `[${values.map(quoted).join(', ')}]`;
-const within = (field: string, values: readonly string[]): string => `${field} in ${listed(values)}`;
-const all = (conditions: readonly string[]): string => `(${conditions.join(' and ')})`;
-function condition(filter: Filter): string {
-  if (filter.op === 'and') return all(filter.filters.map(condition));
-  if (filter.op === 'not') return `(not ${condition(filter.filter)})`;
-  const { field } = filter;
-  switch (filter.op) {
-    case 'equals':
-      return `(${field} == ${typeof filter.value === 'number' ? filter.value : quoted(filter.value)})`;
-    case 'anyOf':
-      return `(${within(field, filter.values)})`;
-    case 'allOf':
-      return `(array_contains_all(${field}, ${listed(filter.values)}))`;
-    case 'prefix': {
-      const end = afterAll(filter.value);
-      return all([`${field} >= ${quoted(filter.value)}`, ...(end === undefined ? [] : [`${field} < ${quoted(end)}`])]);
-    }
-    case 'range': {
-      const { from, to } = filter;
-      return all([from === undefined ? [] : `${field} >= ${from}`, to === undefined ? [] : `${field} <= ${to}`].flat());
-    }
-  }
-}
-
-/** The first text after all that begin with this one; undefined: there is none. `like` has escapes that Milvus Lite does not know. Halves of characters are none. */
-function afterAll(prefix: string): string | undefined {
-  const characters = Array.from(prefix, (character) => Number(character.codePointAt(0)));
-  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
-    if (last < 0x10ffff) return String.fromCodePoint(...characters, last === 0xd7ff ? 0xe000 : last + 1);
-  }
-  return undefined;
 }
 
 /** Codes in statuses. */

@@ -15,7 +15,7 @@ import {
   stoppable,
 } from '#provider';
 import { mappingOptions, QDRANT } from './mapped/presets.ts';
-import { operationsOf, shown, toFound, toId, toVector, vectorIn } from './mapped/qdrant.ts';
+import { fromKey, operationsOf, shown, toFound, toId, toKey, toVector, vectorIn } from './mapped/qdrant.ts';
 
 const TITLE = 'Qdrant';
 /** The client sends neither a user nor a query. */
@@ -115,7 +115,7 @@ function openCollection(client: QdrantClient, options: Options): QdrantCollectio
       const points = (await ask(call, (init) => api.countPoints({ collection_name, exact: true }, init))).count;
       const { using: name, ...vector } = vectorIn(config.params.vectors, preset !== undefined);
       using = name;
-      return { ...vector, empty: points === 0, points, unindexed, indexed: Object.keys(payload_schema) };
+      return { ...vector, empty: points === 0, points, unindexed, indexed: Object.keys(payload_schema).map(fromKey) };
     },
 
     async prepare({ dimensions, fields }, call) {
@@ -223,21 +223,20 @@ function openCollection(client: QdrantClient, options: Options): QdrantCollectio
 const toFilter = (filter: Filter): Schemas['Filter'] => ({ must: [toCondition(filter)] });
 
 function toCondition(filter: Filter): Schemas['Condition'] {
+  if (filter.op === 'and') return { must: filter.filters.map(toCondition) };
+  if (filter.op === 'not') return { must_not: [toCondition(filter.filter)] };
+  const key = toKey(filter.field);
   switch (filter.op) {
     case 'equals':
       return typeof filter.value === 'string'
-        ? { key: filter.field, match: { value: filter.value } }
-        : { key: filter.field, range: { gte: filter.value, lte: filter.value } };
+        ? { key, match: { value: filter.value } }
+        : { key, range: { gte: filter.value, lte: filter.value } };
     case 'anyOf':
-      return { key: filter.field, match: { any: [...filter.values] } };
+      return { key, match: { any: [...filter.values] } };
     case 'allOf':
-      return { must: filter.values.map((value) => ({ key: filter.field, match: { value } })) };
+      return { must: filter.values.map((value) => ({ key, match: { value } })) };
     case 'range':
-      return { key: filter.field, range: { gte: filter.from ?? null, lte: filter.to ?? null } };
-    case 'and':
-      return { must: filter.filters.map(toCondition) };
-    case 'not':
-      return { must_not: [toCondition(filter.filter)] };
+      return { key, range: { gte: filter.from ?? null, lte: filter.to ?? null } };
     case 'prefix':
       throw new Error(`${TITLE} matches no prefixes, and says so in its traits`);
   }

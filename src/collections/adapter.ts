@@ -2,7 +2,7 @@ import type { Call } from '#contract';
 import type { Failure } from './collection.ts';
 
 /*
- * What adapters share: loading a client library, requests that stop with their call, and what an answer of an HTTP interface means.
+ * What adapters share: loading a client library, requests that stop with their call, fields in objects, and what an answer of an HTTP interface means.
  */
 
 /**
@@ -35,6 +35,18 @@ export async function stoppable<Result>(
   } finally {
     stop();
   }
+}
+
+/** Sets a value under a name whose dots go into objects; those that are missing are made. */
+export function setPath(into: Record<string, unknown>, name: string, value: unknown): void {
+  const steps = name.split('.');
+  const last = steps.pop() as string;
+  let object = into;
+  for (const step of steps) {
+    object[step] ??= {};
+    object = object[step] as Record<string, unknown>;
+  }
+  object[last] = value;
 }
 
 /** Codes of errors of connections that were never made: nothing was sent. */

@@ -10,7 +10,17 @@ import type {
 } from './collection.ts';
 import { equals } from './filters.ts';
 import { createMappedView, type ForeignCollection } from './mapped-view.ts';
-import { hasTime, kept, type Mapping, mappingOf, recognised, settingOf, toOwn, unsupported } from './mapping.ts';
+import {
+  hasTime,
+  kept,
+  type Mapping,
+  mappingOf,
+  placesOf,
+  recognised,
+  settingOf,
+  toOwn,
+  unsupported,
+} from './mapping.ts';
 import { createReading, maxResults } from './reading.ts';
 import { MAX_SORTED } from './walk.ts';
 import { exportPage, holdingsOf } from './walks.ts';
@@ -55,7 +65,7 @@ export async function examineMapped(
   call: Call,
 ): Promise<ExaminedCollection> {
   const { traits } = collection;
-  const mapping: Mapping = { ...mappingOf(name, presets, options), nested: traits.nested === true, noun };
+  const mapping = mappingOf(name, presets, options, { nested: traits.nested === true, noun });
   const chosen = `${settingOf(name, 'preset')}=${options.preset}`;
   const description = await collection.describe(call);
   if (!description) throw new Error(`${title} has no such collection, and with ${chosen} the gateway creates none`);
@@ -67,14 +77,6 @@ export async function examineMapped(
       `the collection on ${title} has vectors of ${dimensions} dimensions, and "${embedder.model}" makes ${embedder.dimensions}; configure the ` +
         'embedder that made its vectors',
     );
-  const filter = equals(mapping.user, '-');
-  if (!collection.sample)
-    await collection
-      .page({ filter, limit: 1, select: { fields: [mapping.user], vector: false } }, call)
-      .catch((cause) => {
-        const message = `${title} cannot filter by "${mapping.user}" (${settingOf(name, 'user_field')})`;
-        throw new Error(`${message}: ${(cause as Error).message}`, { cause });
-      });
   const points =
     (await collection.sample?.(mapping.user, SAMPLE, call)) ??
     (await collection.page({ limit: SAMPLE, select: { vector: true } }, call)).points;
@@ -87,6 +89,14 @@ export async function examineMapped(
     found === undefined || found === options.preset
       ? ''
       : `, as ${presets[found]?.library} fills it: ${settingOf(name, 'preset')}=${found}`;
+  // What the database cannot take as the name of a field shows here, and not in a request. One that lists to sample takes any.
+  for (const [place, field] of collection.sample ? [] : placesOf(mapping)) {
+    const filter = place === 'user' || place === 'scope' ? equals(field, '-') : undefined;
+    await collection.page({ filter, limit: 1, select: { fields: [field], vector: false } }, call).catch((cause) => {
+      const message = `${title} cannot ${filter ? 'filter by' : 'show'} "${field}" (${settingOf(name, `${place}_field`)})`;
+      throw new Error(`${message}: ${(cause as Error).message}${other}`, { cause });
+    });
+  }
   const temporal =
     mapping.created !== undefined && (memories.length === 0 || memories.some((each) => hasTime(mapping, each)));
   const comparable =
@@ -238,6 +248,7 @@ export async function diagnoseMapped(collection: Collection, asked: MappedChoice
   ];
 }
 
+const NOTHING = { points: [] };
 /** Which preset would serve a collection that is not the gateway's. Empty: none that is known. */
 export async function suggestion(
   collection: Collection,
@@ -245,7 +256,8 @@ export async function suggestion(
   call: Call,
 ): Promise<string> {
   if (!isForeign(collection)) return '';
-  const { points } = await collection.page({ limit: SAMPLE, select: { vector: false } }, call);
+  // What cannot be read, such as rows without ids, no preset serves.
+  const { points } = await collection.page({ limit: SAMPLE, select: { vector: false } }, call).catch(() => NOTHING);
   const isOwn = points.some(({ fields }) => fields.memory_id !== undefined);
   const found = isOwn ? undefined : recognised(presets, points, collection.traits);
   return found === undefined

@@ -1,5 +1,6 @@
 import { type Memory, OmpError } from '#contract';
 import { timeLike, toTime } from '#toolbox';
+import { setPath } from './adapter.ts';
 import type { Filter, FoundPoint, MappingOptions, OptionalFilter, Point, PointFields, Presets } from './collection.ts';
 import { both } from './filters.ts';
 
@@ -33,7 +34,8 @@ export function mappingOf(
   provider: string,
   presets: Presets,
   options: MappingOptions,
-): Omit<Mapping, 'nested' | 'noun'> {
+  { nested, noun }: Pick<Mapping, 'nested' | 'noun'>,
+): Mapping {
   const chosen = `${settingOf(provider, 'preset')}=${options.preset}`;
   const preset = presets[options.preset ?? ''] ?? { library: '' };
   const setting = (field: string) => settingOf(provider, `${field}_field`);
@@ -46,14 +48,24 @@ export function mappingOf(
     const missing = [...(text === undefined ? ['text'] : []), ...(user === undefined ? ['user'] : [])].map(setting);
     throw new Error(`${chosen} needs ${missing.join(' and ')}: the fields of the points`);
   }
-  const all = [text, user, ...rest].filter((field) => field !== undefined);
-  const twice = all.find((field, at) => all.indexOf(field) !== at);
-  if (twice !== undefined)
-    throw new Error(`two of the ${setting('…')} settings, or their defaults, name the field "${twice}"`);
   const [scope, created, updated, tags] = rest;
   // The setting names exactly one field.
-  return { text, user, scope, created, updated, tags, node: options.text_field ? undefined : preset.node };
+  const node = options.text_field ? undefined : preset.node;
+  const mapping: Mapping = { text, user, scope, created, updated, tags, node, nested, noun };
+  for (const [outer, field] of placesOf(mapping))
+    for (const [inner, other] of placesOf(mapping)) {
+      const steps = stepsOf(other, nested);
+      if (outer !== inner && stepsOf(field, nested).every((step, at) => step === steps[at]))
+        throw new Error(
+          `${setting(outer)} ("${field}") and ${setting(inner)} ("${other}"), or their defaults, overlap: each needs a field of its own`,
+        );
+    }
+  return mapping;
 }
+
+/** The fields that settings can name, by the part of a memory. */
+export const placesOf = (mapping: Mapping): [name: (typeof FIELD_OPTIONS)[number], field: string][] =>
+  FIELD_OPTIONS.flatMap((name) => (mapping[name] === undefined ? [] : [[name, mapping[name]]]));
 
 /** The fields that are read of a point. */
 export const mappedFields = ({ nested: _, noun: __, ...fields }: Mapping): string[] =>
@@ -143,13 +155,8 @@ export function newFields(mapping: Mapping, point: Point): PointFields {
   const fields: Record<string, unknown> = {};
   for (const [name, value] of given) {
     if (typeof name !== 'string' || value === undefined) continue;
-    const steps = stepsOf(name, mapping.nested);
-    const last = steps.pop() as string;
-    const inner = steps.reduce((object, key) => {
-      object[key] ??= {};
-      return object[key] as Record<string, unknown>;
-    }, fields);
-    inner[last] = value;
+    if (mapping.nested) setPath(fields, name, value);
+    else fields[name] = value;
   }
   // With `nested` there are objects.
   return fields as PointFields;

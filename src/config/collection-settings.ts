@@ -31,7 +31,7 @@ function mappingSettings<Shape extends { [Name in keyof MappedShape]: z.ZodType 
     shape[`${name as keyof typeof FIELDS}_field`].register(settingFacts, {
       env: env(`${name}_field`),
       description: `Field that holds ${what}; unset: ${unset}`,
-      allowed: 'the name of a field of the points',
+      allowed: 'the name of a field of the points, without " \\ and `',
       ...{ example, ...mapped },
     });
   }
@@ -67,9 +67,10 @@ const lancedb = z.strictObject({
   table: LancedbOptions.shape.table.register(settingFacts, {
     env: 'OMP_LANCEDB_TABLE',
     description: 'Table of the memories, created by the first start',
-    allowed: 'letters, digits and _, at most 63, no digit first',
+    allowed: 'letters, digits, _, . and -, at most 63, the first a letter, a digit or _',
     ...LANCEDB,
   }),
+  ...mappingSettings('lancedb', LancedbOptions.shape),
 });
 
 const LIBSQL = { only: ['provider', 'libsql'] } as const;
@@ -124,6 +125,7 @@ const milvus = z.strictObject({
     allowed: 'letters, digits and _, at most 255, no digit first',
     ...MILVUS,
   }),
+  ...mappingSettings('milvus', MilvusOptions.shape),
 });
 
 const QDRANT = { only: ['provider', 'qdrant'] } as const;

@@ -90,13 +90,15 @@ describe('the example file', () => {
     { provider: './provider.js', 'embedding.kind': 'local', 'rate_limit.store': 'memory' },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': OFF },
     { provider: 'pinecone', ...vectors, 'pinecone.preset': 'custom' },
-    { provider: 'lancedb', ...vectors },
+    { provider: 'lancedb', ...vectors, 'lancedb.preset': OFF },
+    { provider: 'lancedb', ...vectors, 'lancedb.preset': 'custom' },
     { provider: 'libsql', ...vectors },
     { provider: 'qdrant', ...vectors, 'qdrant.preset': OFF },
     { provider: 'qdrant', ...vectors, 'qdrant.preset': 'custom' },
     { provider: 'chroma', ...vectors, 'chroma.preset': OFF },
     { provider: 'chroma', ...vectors, 'chroma.preset': 'custom' },
-    { provider: 'milvus', ...vectors },
+    { provider: 'milvus', ...vectors, 'milvus.preset': OFF },
+    { provider: 'milvus', ...vectors, 'milvus.preset': 'custom' },
     { provider: 'weaviate', ...vectors },
   ])('is valid with every setting that applies to %j', (choices: Record<string, string>) => {
     let section = '';

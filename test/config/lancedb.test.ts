@@ -5,7 +5,7 @@ const LANCEDB = { OMP_PROVIDER: 'lancedb' };
 
 it.each([
   [{ OMP_LANCEDB_FOLDER: 's3://bucket/memories' }, /^OMP_LANCEDB_FOLDER must be a path, no address/],
-  [{ OMP_LANCEDB_TABLE: 'a-b' }, /^OMP_LANCEDB_TABLE must be letters, digits and _/],
+  [{ OMP_LANCEDB_TABLE: '-b' }, /^OMP_LANCEDB_TABLE must be letters, digits, _, \. and -/],
   [{ OMP_SEARCH_MODE: 'hybrid' }, /must be vector while provider is lancedb/],
 ])('lancedb with %j is a mistake that says what is allowed', (env, message) => {
   expect(mistakesOf({ env: { ...LANCEDB, ...env } })).toEqual([expect.stringMatching(message)]);

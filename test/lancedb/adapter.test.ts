@@ -66,7 +66,7 @@ it('[Decision 50] wrong settings are refused with what helps', async () => {
   const theirs = join(folder, 'theirs');
   await (await connect(theirs)).createTable('notes', [{ id: 'a', vector: [1, 2, 3, 4] }]);
   await expect(open(folder, { folder: theirs, table: 'notes' })).rejects.toThrow(
-    /not the gateway's; .*OMP_LANCEDB_TABLE/,
+    /not made by the gateway; .*OMP_LANCEDB_TABLE/,
   );
 });
 

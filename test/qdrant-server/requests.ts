@@ -37,10 +37,14 @@ const bound = z.union([number, z.string()]).nullish();
 const range = z.strictObject({ lt: bound, lte: bound, gt: bound, gte: bound });
 export type Range = z.output<typeof range>;
 
+/** Only letters, digits, `_` and `-` stand for themselves; all others are in quotation marks. */
+const path = z
+  .string()
+  .regex(/^(?:[\p{L}\d_-]+|"[^"\\]*")(?:\[\d*\]|\.(?:[\p{L}\d_-]+|"[^"\\]*"))*$/u, 'Invalid json path');
 const field = z
-  .strictObject({ key: z.string(), match: match.optional(), range: range.optional() })
+  .strictObject({ key: path, match: match.optional(), range: range.optional() })
   .refine((one) => one.match ?? one.range, 'At least one field condition must be specified');
-const named = z.strictObject({ key: z.string() });
+const named = z.strictObject({ key: path });
 
 export type Condition =
   | z.output<typeof field>
@@ -67,7 +71,7 @@ const conditions = z.union([z.array(condition), condition]).optional();
 const filter: z.ZodType<Filter> = z.strictObject({ must: conditions, must_not: conditions, should: conditions });
 
 const limit = z.int().min(1, 'value 0 invalid, must be 1 or larger').optional();
-const withPayload = z.union([z.boolean(), z.array(z.string())]).optional();
+const withPayload = z.union([z.boolean(), z.array(path)]).optional();
 const withVector = z.union([z.boolean(), z.array(z.string())]).optional();
 const selected = { filter: filter.optional(), with_payload: withPayload, with_vector: withVector };
 
@@ -108,7 +112,7 @@ export const REQUESTS = {
   batch: z.strictObject({
     operations: z.array(
       z.union([
-        z.strictObject({ set_payload: z.strictObject({ payload, points: z.array(id), key: z.string().optional() }) }),
+        z.strictObject({ set_payload: z.strictObject({ payload, points: z.array(id), key: path.optional() }) }),
         z.strictObject({
           update_vectors: z.strictObject({
             points: z.array(z.strictObject({ id, vector: z.union([vector, vectorsByName]) })),

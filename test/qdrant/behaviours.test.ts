@@ -260,6 +260,15 @@ describe('filters', () => {
     expect(await ids({ must: [{ key: '"a.b"', match: { value: 'x' } }] })).toEqual([1]);
   });
 
+  it('a name with other characters than letters, digits, _ and - is refused, unless it stands in quotation marks', async () => {
+    const { put, ids, post } = await made();
+    await put({ id: 1, payload: { 'the owner': { 'a.b': 'x' }, Größe: 'x', 'n-1': 'x' } });
+    const by = (key: string) => ({ must: [{ key, match: { value: 'x' } }] });
+    for (const key of ['"the owner"."a.b"', 'Größe', '"Größe"', 'n-1']) expect(await ids(by(key))).toEqual([1]);
+    for (const key of ['the owner', 'a b.c', '"a"b"', '"a\\b"', '', 'a..b'])
+      expectRefused(await post('/points/scroll', { filter: by(key) }), 400, 'Format error in JSON body');
+  });
+
   it('a search applies its filter before it takes the nearest', async () => {
     const { put, post } = await made('Cosine');
     await put(...Array.from({ length: 2_000 }, (_, id) => ({ id, vector: [1, id / 1e6], payload: { n: id } })));

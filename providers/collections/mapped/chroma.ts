@@ -25,6 +25,20 @@ export const toMetadata = (fields: PointFields, document: string): Metadata =>
     Object.entries(fields).flatMap(([key, value]) => (key === document ? [] : [[key, stored(value)]])),
   );
 
+/** What removes the key of an empty list: Chroma takes null for that, which its client leaves out, and sends for this. */
+const NO_VALUE = Number.NaN;
+/** The same for a change of a record of another application, which would not know what stands for an empty list. */
+export const toChange = (fields: PointFields, document: string): Metadata =>
+  toMetadata(
+    Object.fromEntries(
+      Object.entries(fields).map(([key, value]) => [
+        key,
+        Array.isArray(value) && value.length === 0 ? NO_VALUE : value,
+      ]),
+    ),
+    document,
+  );
+
 interface Row {
   readonly id: string;
   readonly document?: string | null | undefined;

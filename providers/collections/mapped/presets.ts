@@ -65,10 +65,44 @@ export const CHROMA = {
   custom: { library: 'another application' },
 } as const satisfies Presets;
 
+/** Of the columns of a collection, and of what is beside them. */
+export const MILVUS = {
+  llamaindex: {
+    ...{ library: 'LlamaIndex', versions: 'llama-index-vector-stores-milvus 1.2.0', text: 'text', user: USER },
+    ...{ signs: ['text', '_node_content'], read_only: LLAMAINDEX },
+  },
+  'langchain-js': {
+    ...{ library: 'LangChain.js', versions: '@langchain/community 1.1.29', text: 'langchain_text', user: USER },
+    ...{
+      signs: ['langchain_text'],
+      read_only: 'Milvus makes the ids of its points, and would make others with a change',
+    },
+  },
+  langchain: {
+    ...{ library: 'LangChain for Python', versions: 'langchain-milvus 0.4.0' },
+    ...{ text: 'text', user: USER, signs: ['text', USER] },
+  },
+  custom: { library: 'another application' },
+} as const satisfies Presets;
+
+/** Of the columns of a table. Rows of LangChain.js have no ids. */
+export const LANCEDB = {
+  llamaindex: {
+    ...{ library: 'LlamaIndex', versions: 'llama-index-vector-stores-lancedb 0.6.0', text: 'text' },
+    ...{ user: `metadata.${USER}`, signs: ['text', 'metadata._node_content'], read_only: LLAMAINDEX },
+  },
+  langchain: {
+    ...{ library: 'LangChain for Python', versions: 'langchain-community 0.4.2' },
+    ...{ text: 'text', user: `metadata.${USER}`, signs: ['text', 'metadata'] },
+  },
+  custom: { library: 'another application' },
+} as const satisfies Presets;
+
+/** Neither a control character nor what ends a name in a filter of some database. */
 const field = () =>
   z
     .string()
-    .regex(/^[^\0]{1,256}$/)
+    .regex(/^[^\p{Cc}"\\`]{1,256}$/u)
     .optional();
 
 /** The options of a mapped collection, for those of an adapter. */

@@ -39,9 +39,17 @@ export const toId = (id: string): string | number => (/^\d+$/.test(id) ? Number(
 export const toVector = (vector: Float32Array, using: string) =>
   using === '' ? [...vector] : { [using]: [...vector] };
 
+/** A name as Qdrant takes it: only letters, digits, `_` and `-` stand for themselves. It cannot say a quotation mark or a backslash. */
+export const toKey = (name: string): string =>
+  name
+    .split('.')
+    .map((step) => (/^[\w-]+$/.test(step) ? step : `"${step}"`))
+    .join('.');
+export const fromKey = (key: string): string => key.replaceAll('"', '');
+
 /** Points may have sparse vectors too. */
 export const shown = ({ fields, vector }: Selection, using: string) => ({
-  with_payload: fields === undefined ? true : fields.length > 0 && [...fields],
+  with_payload: fields === undefined ? true : fields.length > 0 && fields.map(toKey),
   with_vector: vector && [using],
 });
 
@@ -56,7 +64,7 @@ export function operationsOf({ id, fields, vector }: PointChange, using: string)
   const points = [toId(id)];
   const payloads = Object.entries(fields).map(([name, value]) => {
     const end = name.lastIndexOf('.');
-    const key = end < 0 ? {} : { key: name.slice(0, end) };
+    const key = end < 0 ? {} : { key: toKey(name.slice(0, end)) };
     return { set_payload: { points, ...key, payload: { [name.slice(end + 1)]: value } } };
   });
   const vectors = vector && { update_vectors: { points: [{ id: toId(id), vector: toVector(vector, using) }] } };

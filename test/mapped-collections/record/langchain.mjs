@@ -3,7 +3,7 @@ import { json } from 'node:stream/consumers';
 import { Document } from '@langchain/core/documents';
 import { OpenAIEmbeddings } from '@langchain/openai';
 
-const { memories, searches } = await json(process.stdin);
+const { memories, searches, reread } = await json(process.stdin);
 const { DATABASE: database, DATABASE_URL: url, OPTIONS, OPENAI_BASE_URL: baseURL } = process.env;
 // n8n: documents come from its loader, with what it adds, and get no ids.
 const { n8n = false, owner = 'user_id', index } = JSON.parse(OPTIONS);
@@ -31,6 +31,15 @@ const stores = {
   },
 };
 const { store, of } = await stores[database]();
+if (reread) {
+  const hits = await store.similaritySearch('', 20, of(reread.user_id));
+  await store.delete({ ids: [reread.remove] });
+  const metadata = { ...(n8n && loaded), ...memories[0].attempts.at(-1) };
+  const added = new Document({ pageContent: reread.text, metadata });
+  await store.addDocuments([added], n8n ? undefined : { ids: [randomUUID()] });
+  console.log(JSON.stringify({ read: hits.map(({ pageContent }) => pageContent) }));
+  process.exit();
+}
 const [ids, refused] = [{}, []];
 for (const { key, text, user_id, attempts } of memories) {
   for (const metadata of attempts) {

@@ -14,7 +14,8 @@ def qdrant():
     from qdrant_client import QdrantClient, models
 
     client = QdrantClient(url=url)
-    client.create_collection('notes', vectors_config=models.VectorParams(size=8, distance=models.Distance.COSINE))
+    if not given.get('reread'):
+        client.create_collection('notes', vectors_config=models.VectorParams(size=8, distance=models.Distance.COSINE))
     store = QdrantVectorStore(client=client, collection_name='notes', embedding=embeddings)
     of = lambda user: models.Filter(must=[models.FieldCondition(key='metadata.user_id', match=models.MatchValue(value=user))])
     return store, lambda user: {'filter': of(user)}
@@ -46,6 +47,14 @@ def lancedb():
 
 
 store, of_user = {'qdrant': qdrant, 'chroma': chroma, 'milvus': milvus, 'lancedb': lancedb}[os.environ['DATABASE']]()
+again = given.get('reread')
+if again:
+    hits = store.similarity_search('', k=20, **of_user(again['user_id']))
+    store.delete(ids=[again['remove']])
+    metadata = given['memories'][0]['attempts'][-1]
+    store.add_documents([Document(page_content=again['text'], metadata=metadata)], ids=[str(uuid4())])
+    print(json.dumps({'read': [document.page_content for document in hits]}))
+    sys.exit()
 ids, refused = {}, []
 for each in given['memories']:
     for metadata in each['attempts']:

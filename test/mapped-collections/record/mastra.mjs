@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { json } from 'node:stream/consumers';
 
-const { memories, searches } = await json(process.stdin);
+const { memories, searches, reread } = await json(process.stdin);
 const { DATABASE: database, DATABASE_URL: url, OPENAI_BASE_URL } = process.env;
 const embed = async (input) => {
   const body = JSON.stringify({ model: 'eight', input });
@@ -21,6 +21,16 @@ const stores = {
 };
 const store = await stores[database]();
 const indexName = 'notes';
+if (reread) {
+  const { user_id, text, remove } = reread;
+  const [queryVector] = await embed(['']);
+  const hits = await store.query({ indexName, queryVector, topK: 20, filter: { user_id } });
+  await store.deleteVector({ indexName, id: remove });
+  const added = { vectors: await embed([text]), metadata: [{ text, ...memories[0].attempts.at(-1) }] };
+  await store.upsert({ indexName, ...added, ids: [randomUUID()] });
+  console.log(JSON.stringify({ read: hits.map(({ metadata }) => metadata.text) }));
+  process.exit();
+}
 await store.createIndex({ indexName, dimension: 8 });
 const [ids, refused] = [{}, []];
 for (const { key, text, attempts } of memories) {
