@@ -43,7 +43,7 @@ export interface Layout {
   /** An id as filters have it; undefined: no point has this one. */
   keyOf(id: string): string | undefined;
   /** `before`: the whole row in whose place this one is stored. */
-  rowOf(point: PointChange, before?: Row): Row;
+  rowOf(point: Omit<PointChange, 'stored'>, before?: Row): Row;
   fieldsOf(row: Row): FoundPoint['fields'];
 }
 /** As the client has it. */
