@@ -6,9 +6,7 @@
 # Who is bitten: large tables with use_halfvec, which vectors of more than 2,000 dimensions need, and whoever asks for the inner product.
 # Do: hnsw_dist_method='halfvec_cosine_ops' with use_halfvec, 'vector_cosine_ops' without; make the index again.
 set -euo pipefail
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT; cd "$folder"
 python3 -m pip install --quiet --disable-pip-version-check --target tools uv==0.13.8
 tools/bin/uv venv --quiet venv
 tools/bin/uv pip install --quiet --system-certs --only-binary :all: --exclude-newer 2026-11-28 --python venv llama-index-vector-stores-postgres==0.9.0 llama-index-core==0.14.25 sqlalchemy==2.0.58
@@ -41,15 +39,13 @@ def look(name, **more):
     store.add([TextNode(text=word, embedding=vector) for word, vector in (('near', [1.0, 0.1, 0.0]), ('long', [9.0, 0.0, 0.0]))])
     asked = []
     event.listen(store._engine, 'before_cursor_execute', lambda c, cursor, statement, *_: asked.append(statement))
-    first = store.query(VectorStoreQuery(query_embedding=[1.0, 0.0, 0.0], similarity_top_k=1)).nodes[0].get_content()
-    operator = next(o for o in ('<=>', '<->', '<#>') if o in asked[-1])
+    first = store.query(VectorStoreQuery(query_embedding=[1.0, 0.0, 0.0], similarity_top_k=1)).nodes[0].get_content(); operator = next(o for o in ('<=>', '<->', '<#>') if o in asked[-1])
     with store._session() as session:
         index = session.execute(text(f"select indexdef from pg_indexes where indexdef like '%hnsw%' and tablename = 'data_{name}'")).scalar()
         session.execute(text('set local enable_seqscan = off'))
         plan = ' '.join(row[0] for row in session.execute(text(f"explain select id from data_{name} order by embedding {operator} '[1,0,0]' limit 1")))
     print(name, '|', index.split('(embedding ')[1].split(')')[0], '| asks', operator, '| index used:', 'Index Scan' in plan, '| nearest:', first)
-look('plain')
-look('half', use_halfvec=True)
+for name, half in (('plain', False), ('half', True)): look(name, use_halfvec=half)
 look('half_cosine', use_halfvec=True, hnsw={'hnsw_dist_method': 'halfvec_cosine_ops'})
 look('l2', hnsw={'hnsw_dist_method': 'vector_l2_ops'})
 PROGRAM
