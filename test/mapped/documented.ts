@@ -80,6 +80,8 @@ const DIMENSIONS: Readonly<Record<string, number>> = {
   'all-MiniLM-L6-v2': 384,
   'Supabase/gte-small': 384,
   'nomic-embed-text': 768,
+  // Of recorded tables.
+  eight: 8,
 };
 
 /** Of the same length for equal texts: similar spelling comes out near. */

@@ -237,7 +237,7 @@ export const PRESETS = define({
     },
   },
   /**
-   * rig-postgres 0.44.0 for Rust, with the table of its README. A document has a row for each of its embedded texts, all with one id; the row
+   * `src/lib.rs` of rig-postgres 0.44.0 for Rust, with the table of its README. A document has a row for each of its embedded texts, all with one id; the row
    * that is nearest stands for it.
    */
   rig: {
