@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 /** On a machine that has everything installed nothing here may be left out. Suites elsewhere skip what a backend lacks. */
-const MUST_RUN = /^test\/(auth|chroma|containers|description|http|mcp|package|process|rate-limit)\//;
+const MUST_RUN = /^test\/(auth|chroma|console|containers|description|http|mcp|package|process|rate-limit)\//;
 
 const [option, ...rest] = process.argv.slice(2);
 if (option === '--skipped') skippedEverywhere(rest);

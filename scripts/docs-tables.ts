@@ -11,6 +11,8 @@ import { settingsTables } from '../src/config/documents.ts';
 import type { ProviderName } from '../src/config/settings.ts';
 import { clauseId, SECTIONS } from '../src/conformance/clauses.ts';
 import { compose } from '../src/core/compose.ts';
+import { DEFAULT_TOOLS, TOOL_NAMES } from '../src/mcp/names.ts';
+import { TOOLS } from '../src/mcp/tools.ts';
 import { openProvider } from '../src/registry.ts';
 import { describe } from '../src/verbs/capabilities.ts';
 import { VERB_TABLE } from '../src/verbs/index.ts';
@@ -30,6 +32,8 @@ export const TABLES: Readonly<Record<string, Readonly<Record<string, () => strin
     codes: codesTable,
     ...Object.fromEntries(ERROR_CODES.map((code) => [code, () => messagesOf(code)])),
   },
+  'docs/integrations/mcp.md': { tools: toolTable },
+  'docs/integrations/python.md': { calls: pythonCalls },
   'docs/integrations/README.md': { tables: mappedTables, indexes: mappedIndexes },
 };
 
@@ -99,6 +103,33 @@ function demandTable(): string {
     return words === undefined ? [] : [[code(`${verb.method} ${verb.path}`), words]];
   });
   return table(['Route', 'Needs'], rows);
+}
+
+function toolTable(): string {
+  const rows = TOOL_NAMES.map((name) => {
+    const { description, withVersions = '', hints } = TOOLS[name];
+    const words = [
+      ...(hints.readOnlyHint ? ['read-only'] : []),
+      ...(hints.destructiveHint ? ['destructive'] : []),
+      ...(hints.idempotentHint ? ['idempotent'] : []),
+      ...(DEFAULT_TOOLS.some((one) => one === name) ? [] : ['off by default']),
+    ];
+    return [code(name), description + withVersions, words.join(', ')];
+  });
+  return table(['Tool', 'What agents are told', 'Hints'], rows);
+}
+
+/** The methods of the Python client, with the first sentence of each. */
+function pythonCalls(): string {
+  const text = readFileSync(new URL('../clients/python/omp_gateway_client.py', import.meta.url), 'utf8');
+  const [, client = ''] = /^class MemoryClient:\n([\s\S]+?)^\S/m.exec(text) ?? [];
+  const rows = [
+    ...client.matchAll(/^ {4}def ([a-z]\w*)\([\s\S]*?\) -> (.+):\n {8}"""([\s\S]+?)(?:[.:]\s|\.?""")/gm),
+  ].map(([, name, answer = '', about = '']) => [
+    code(name),
+    about.replaceAll(/\s+/g, ' ') + (answer.startsWith('Iterator') ? '; an iterator' : ''),
+  ]);
+  return table(['Call', 'What it does'], rows);
 }
 
 function ruleTables(): string {

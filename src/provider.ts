@@ -189,6 +189,7 @@ export {
   weights,
 } from '#ranking';
 export {
+  answerQuestions,
   byScore,
   changeMatcher,
   conversationOf,
@@ -207,11 +208,13 @@ export {
   newRecord,
   newUuidIdentity,
   notBefore,
+  openThread,
   readAtMost,
   recordBytes,
   recordTooLarge,
   requireFits,
   requireVersion,
+  type Thread,
   timeLike,
   toTime,
   upToBytes,

@@ -386,7 +386,7 @@ class MemoryClient:
         return deleted
 
     def erase_with_receipt(self, user_id: str) -> Dict[str, Any]:
-        """The same. Returns {"deleted", "receipt"}: what was removed of each store, what was left, and what is kept and why."""
+        """Does what `erase` does. Returns {"deleted", "receipt"}: what was removed of each store, what was left, and what is kept and why."""
         path = "/users/{}/memories".format(urllib.parse.quote(user_id, safe=""))
         answer: Dict[str, Any] = self._send("DELETE", path)
         return answer

@@ -43,10 +43,17 @@ export default defineCollection({
   async open(options) {
     const { ChromaClient } = await loadPackage(() => import('chromadb'), 'chromadb@3.5');
     const client = new ChromaClient(argumentsOf(options));
+    await requireAnswer(options);
     return openCollection(client, options, Math.min(MAX_BATCH, await client.getMaxBatchSize()));
   },
   failure,
 });
+
+/** Throws if what takes connections does not answer: the client would wait five minutes, and hold the process as long. */
+const requireAnswer = ({ url }: Options): Promise<unknown> =>
+  fetch(new URL('/api/v2/heartbeat', url), { method: 'HEAD', signal: AbortSignal.timeout(10_000) }).catch((error) => {
+    if (nameOf(error) === 'TimeoutError') throw error;
+  });
 
 function argumentsOf({ url, token, tenant, database }: Options): ConstructorParameters<typeof ChromaClient>[0] {
   const { protocol, hostname, port } = new URL(url);

@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client, Config, InStatement, InValue, Row } from '@libsql/client';
+import type { InValue, Row } from '@libsql/client';
 import { z } from 'zod';
 import {
   type Call,
@@ -18,9 +17,9 @@ import {
   loadPackage,
   type Point,
   type Selection,
-  stoppable,
   type Traits,
 } from '#provider';
+import { type Connect, codeOf, DIED, openStatements, type Statements } from './statements/libsql.ts';
 
 /** No database in memory, which keeps nothing, no user, whom the client refuses, and no token, which `auth_token` keeps secret. */
 const ADDRESS = /^(?!file::memory:|\S*[?&](?:authToken=|mode=memory))(?:file:\S+|(?:libsql|https?):\/\/[^\s@]+)$/;
@@ -49,9 +48,7 @@ export default defineCollection({
     const connect: Connect = (more) =>
       createClient({ url: address, ...(auth_token !== undefined && { authToken: auth_token }), ...more });
     try {
-      // One connection: with several, one of the process would wait for another of the process, without letting it go on.
-      const client = connect({ concurrency: 1 });
-      return openTable(client, table, connect);
+      return openTable(openStatements(address, connect), table);
     } catch (error) {
       // The client names the path alone.
       if (!String(error).includes('ConnectionFailed')) throw error;
@@ -88,8 +85,8 @@ const INDEXES = {
   users: '"user_place", "memory_id", "user_id", "scope", "updated"',
 } as const;
 
-/** Reading through a map of the file, a search takes a third of the time. */
-const PRAGMAS = ['journal_mode = WAL', 'mmap_size = 4294967296'];
+/** So many vectors are compared within a millisecond. */
+const FEW = 500;
 const quoted = (name: string): string => `"${name}"`;
 /** The vector, and before it what is short: who reads that does not touch the pages of long texts. */
 const [SHORT, LONG] = [true, false].map((filtered) => FIELDS.filter((field) => field.filtered === filtered));
@@ -100,22 +97,17 @@ const MARKS = COLUMNS.map(() => '?').join(', ');
 /** At most `max_batch` of them. */
 const within = (ids: readonly string[]): string => `"id" IN (${ids.map(() => '?').join(', ')})`;
 
-type Connect = (more: Pick<Config, 'concurrency' | 'fetch'>) => Client;
-
-function openTable(client: Client, name: string, connect: Connect): Collection {
+function openTable(statements: Statements, name: string): Collection {
   const table = quoted(name);
-  const isFile = client.protocol === 'file';
-  /** A file has one client. A request to a server has one of its own, which stops with the call. */
-  const ask = <Result>(call: Call, work: (client: Client) => Promise<Result>): Promise<Result> => {
-    const ofServer = (signal: AbortSignal) =>
-      work(connect({ fetch: (request: Request) => fetch(request, { signal }) }));
-    return patiently(() => (isFile ? work(client) : stoppable(call, ofServer)), call);
+  const { isFile, rows: rowsOf, write } = statements;
+  /** Of a statement that reads all that a user has. If that is little it is not left to a thread, where it would wait for those of others. */
+  const allOf = async (filter: Filter, text: string, args: readonly InValue[], call: Call): Promise<readonly Row[]> => {
+    const [first] = filter.op === 'and' ? filter.filters : [filter];
+    const isOfUser = isFile && first?.op === 'equals' && first.field === 'user_id';
+    const more = `SELECT 1 FROM ${table} WHERE "user_id" = ? LIMIT 1 OFFSET ${FEW}`;
+    const isLong = !isOfUser || (await rowsOf(more, [first.value], call)).length > 0;
+    return isLong ? statements.longRows(text, args, call) : rowsOf(text, args, call);
   };
-  const rowsOf = async (sql: string, args: readonly InValue[], call: Call): Promise<Row[]> =>
-    (await ask(call, (client) => client.execute({ sql, args: [...args] }))).rows;
-  /** All in one transaction. Returns how many rows the last one changed. */
-  const write = async (statements: readonly InStatement[], call: Call): Promise<number> =>
-    (await ask(call, (client) => client.batch([...statements], 'write'))).at(-1)?.rowsAffected ?? 0;
 
   return {
     traits: isFile ? TRAITS : { ...TRAITS, ...ON_SERVER },
@@ -139,7 +131,7 @@ function openTable(client: Client, name: string, connect: Connect): Collection {
       const indexes = Object.entries(INDEXES).map(
         ([key, on]) => `CREATE INDEX IF NOT EXISTS "${name}_${key}" ON ${table} (${on})`,
       );
-      for (const pragma of isFile ? PRAGMAS : []) await rowsOf(`PRAGMA ${pragma}`, [], call);
+      await statements.prepare(call);
       await write([`CREATE TABLE IF NOT EXISTS ${table} (${columns.join(', ')})`, ...indexes], call);
     },
 
@@ -175,7 +167,7 @@ function openTable(client: Client, name: string, connect: Connect): Collection {
       const { sql: where, args } = condition(filter);
       const measured = `vector_distance_cos("vector", ?) AS measure, ${selected(select)}`;
       const sql = `SELECT ${measured} FROM ${table} WHERE ${where} ORDER BY measure LIMIT ?`;
-      const rows = await rowsOf(sql, [bytesOf(vector), ...args, limit], call);
+      const rows = await allOf(filter, sql, [bytesOf(vector), ...args, limit], call);
       return rows.map((row) => ({ ...pointOf(row), measure: Number(row.measure) }));
     },
 
@@ -187,21 +179,24 @@ function openTable(client: Client, name: string, connect: Connect): Collection {
       const sorted = by ? ` ORDER BY ${by} ${direction}, "memory_id" ${direction}` : '';
       const sql = `SELECT ${selected(select)} FROM ${table} WHERE ${where}${from}${sorted} LIMIT ?`;
       const place = from && after ? [after.value, after.memory_id] : [];
-      return (await rowsOf(sql, [...args, ...place, limit], call)).map(pointOf);
+      const values = [...args, ...place, limit];
+      const isShort = order !== undefined && isIndexed(filter, order.by);
+      return (await (isShort ? rowsOf(sql, values, call) : allOf(filter, sql, values, call))).map(pointOf);
     },
 
     async count(filter, call) {
       const { sql, args } = condition(filter);
-      const [row] = await rowsOf(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`, args, call);
+      const [row] = await allOf(filter, `SELECT count(*) AS count FROM ${table} WHERE ${sql}`, args, call);
       return Number(row?.count);
     },
 
     ping: async (call) => void (await rowsOf('SELECT 1', [], call)),
-    close: async () => client.close(),
+    close: () => statements.close(),
   };
 }
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) => new Uint8Array(buffer, byteOffset, byteLength);
+/** A copy: of a part of a buffer, a thread would get all. */
+const bytesOf = (vector: Float32Array) => new Uint8Array(vector.slice().buffer);
 const stored = (value: FieldValue = ''): InValue => (typeof value === 'object' ? JSON.stringify(value) : value);
 const valuesOf = ({ fields, vector }: Point) => [...FIELDS.map(({ name }) => stored(fields[name])), bytesOf(vector)];
 
@@ -222,22 +217,6 @@ function pointOf(row: Row): FoundPoint {
 
 const read = (value: unknown, type: Field['type']): FieldValue =>
   type === 'number' ? Number(value) : type === 'text' ? String(value) : JSON.parse(String(value));
-
-/** How long a statement waits for another process, and between two attempts, in milliseconds. */
-const [MAX_WAIT_MS, PAUSE_MS] = [5_000, 10];
-
-/** Another process may be writing to the file. SQLite itself would wait without letting this process go on. */
-async function patiently<Result>(work: () => Promise<Result>, call: Call): Promise<Result> {
-  for (let waited = 0; ; waited += PAUSE_MS) {
-    call.throwIfAborted();
-    try {
-      return await work();
-    } catch (error) {
-      if (codeOf(error) !== 'SQLITE_BUSY' || waited >= MAX_WAIT_MS) throw error;
-      await sleep(PAUSE_MS);
-    }
-  }
-}
 
 type Sql = { readonly sql: string; readonly args: readonly InValue[] };
 const sql = (text: string, ...args: InValue[]): Sql => ({ sql: text, args });
@@ -269,12 +248,18 @@ function condition(filter: Filter): Sql {
   }
 }
 
-const codeOf = (error: unknown): string => String((error as Partial<NodeJS.ErrnoException>).code);
+/** Whether an index leads to what an ordered scan returns, so that it reads no more. */
+const isIndexed = (filter: Filter, by: string): boolean =>
+  filter.op === 'and'
+    ? filter.filters.every((part) => isIndexed(part, by))
+    : (filter.op === 'equals' || filter.op === 'range') && ['user_id', 'conversation', by].includes(filter.field);
+
 const NONSENSE = `${TITLE}, or what stands before it, answered what cannot be read`;
 const UNREADABLE: Failure = { message: NONSENSE, retry: 'reads', down: true };
 
 /** By the code of SQLite, or of a server. A transaction that fails leaves nothing. */
 const FAILURES: Readonly<Record<string, Failure>> = {
+  [DIED]: { message: 'the thread of the libSQL file died', retry: 'reads', down: true, loggable: true },
   SQLITE_BUSY: { message: 'another process keeps writing to the libSQL file', retry: 'safe' },
   SQLITE_FULL: { message: 'the disk of the libSQL database is full', down: true, loggable: true },
   SQLITE_IOERR: { message: 'the libSQL file cannot be read or written', retry: 'reads', down: true, loggable: true },

@@ -33,8 +33,8 @@ export async function runExport(request: StoreRequest, run: Run): Promise<number
       if (next) await saved?.write({ place: next, bytes, left });
       run.progress({ done: writer.count });
     }
-    const count = await writer.finish();
-    await saved?.remove();
+    // An import of the file keeps its place under the same name: one that a crash left there would stop it.
+    const count = await writer.finish(saved?.remove);
     run.end();
     if (values.json && isFile)
       run.terminal.stdout.write(`${JSON.stringify({ memories: count, versions_left_out: left, file: path })}\n`);

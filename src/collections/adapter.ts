@@ -17,7 +17,9 @@ export async function loadPackage<Module>(load: () => Promise<Module>, wanted: s
     const name = wanted.slice(0, wanted.lastIndexOf('@'));
     // A package that is there, and lacks one of its own, says so itself.
     if (code !== 'ERR_MODULE_NOT_FOUND' || !message.includes(`'${name}'`)) throw error;
-    throw new Error(`the package ${name} is not installed; install it beside the gateway: npm install ${wanted}`);
+    throw new Error(
+      `the package ${name} is not installed; install it beside the gateway: npm install ${wanted}, with -g if the gateway is`,
+    );
   }
 }
 

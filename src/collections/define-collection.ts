@@ -41,13 +41,16 @@ export const defineCollection = <Options>(spec: CollectionSpec<Options>): Provid
     ...(schema && { options: schema }),
     async open(options, { embedder, max_record_bytes = MAX_RECORD_BYTES, data_dir, log }) {
       if (!embedder) throw new Error(`${title} searches by vectors only; set OMP_SEARCH_MODE to vector or hybrid`);
-      const collection = guarded(await opened(spec, () => spec.open(options, { data_dir, log })), spec);
+      const opening = opened(spec, () => spec.open(options, { data_dir, log }));
+      const collection = guarded(await inTime(title, backgroundCall('start'), opening), spec);
       try {
-        if (isMapped(spec, options))
-          return await openMapped(collection, spec, options, { embedder, log, max_record_bytes });
+        if (isMapped(spec, options)) {
+          const mapped = openMapped(collection, spec, options, { embedder, log, max_record_bytes });
+          return await inTime(title, backgroundCall('start'), mapped);
+        }
         await start(collection, spec, embedder, backgroundCall('start'));
       } catch (error) {
-        await collection.close();
+        letGo(collection);
         throw error;
       }
       const scoped = collection.traits.filters.includes('prefix');
@@ -99,7 +102,7 @@ async function start<Options>(
   call: Call,
 ): Promise<void> {
   const { model, dimensions } = embedder;
-  const found = await collection.describe(call);
+  const found = await inTime(spec.title, call, collection.describe(call));
   if (found) await requireFit(found, { collection, spec, embedder }, call);
   const prepare = () => collection.prepare({ dimensions, fields: FIELDS }, call);
   if (!found) await prepare();
@@ -156,56 +159,78 @@ const finding = (area: Finding['area'], level: Finding['level'], message: string
   message,
 });
 
-/** Checks by reading only. */
 async function diagnose<Options>(
   spec: CollectionSpec<Options>,
   options: Options,
   context: MaintenanceContext,
 ): Promise<Finding[]> {
   const { title } = spec;
-  const { embedder } = context;
   const call = backgroundCall('doctor');
   let collection: Collection | undefined;
   try {
-    collection = guarded(await opened(spec, () => spec.open(options, context)), spec);
-    await collection.ping(call);
-    if (isMapped(spec, options))
-      return [
-        ...(await diagnoseMapped(collection, { ...spec, options, embedder }, call)),
-        ...((await spec.diagnose?.(collection, context, call)) ?? []),
-      ];
-    const found = await collection.describe(call);
-    const findings = [finding('connection', 'ok', `${title} answers; whether the gateway may write was not tried`)];
-    if (!found)
-      return [...findings, finding('configuration', 'ok', 'there is no collection yet: the first start creates it')];
-    let isServed = true;
-    if (embedder) {
-      await requireFit(found, { collection, spec, embedder }, call);
-      const { problem } = await stateOf({ collection, spec, model: embedder.model }, found, call);
-      isServed = problem === undefined;
-      findings.push(
-        problem === undefined
-          ? finding('embedding', 'ok', `the vectors are of "${embedder.model}"`)
-          : finding('embedding', 'problem', problem),
-      );
-    }
-    const { unindexed = [] } = found;
-    // A start creates none in a collection that it refuses.
-    if (isServed && unindexed.length > 0)
-      findings.push(
-        finding(
-          'indexes',
-          'warning',
-          `no index for ${unindexed.join(', ')}: filters by it read more; the next start creates it`,
-        ),
-      );
-    return [...findings, ...((await spec.diagnose?.(collection, context, call)) ?? [])];
+    const opening = opened(spec, () => spec.open(options, context));
+    collection = guarded(await inTime(title, call, opening), spec);
+    return await inTime(title, call, examine(collection, { spec, options, context }, call));
   } catch (error) {
     return [finding('connection', 'problem', error instanceof Error ? error.message : String(error))];
   } finally {
-    await collection?.close();
+    if (collection) letGo(collection);
   }
 }
+
+/** By reading only. */
+async function examine<Options>(
+  collection: Collection,
+  { spec, options, context }: { spec: CollectionSpec<Options>; options: Options; context: MaintenanceContext },
+  call: Call,
+): Promise<Finding[]> {
+  const { title } = spec;
+  const { embedder } = context;
+  await collection.ping(call);
+  if (isMapped(spec, options))
+    return [
+      ...(await diagnoseMapped(collection, { ...spec, options, embedder }, call)),
+      ...((await spec.diagnose?.(collection, context, call)) ?? []),
+    ];
+  const found = await collection.describe(call);
+  const findings = [finding('connection', 'ok', `${title} answers; whether the gateway may write was not tried`)];
+  if (!found)
+    return [...findings, finding('configuration', 'ok', 'there is no collection yet: the first start creates it')];
+  let isServed = true;
+  if (embedder) {
+    await requireFit(found, { collection, spec, embedder }, call);
+    const { problem } = await stateOf({ collection, spec, model: embedder.model }, found, call);
+    isServed = problem === undefined;
+    findings.push(
+      problem === undefined
+        ? finding('embedding', 'ok', `the vectors are of "${embedder.model}"`)
+        : finding('embedding', 'problem', problem),
+    );
+  }
+  const { unindexed = [] } = found;
+  // A start creates none in a collection that it refuses.
+  if (isServed && unindexed.length > 0)
+    findings.push(
+      finding(
+        'indexes',
+        'warning',
+        `no index for ${unindexed.join(', ')}: filters by it read more; the next start creates it`,
+      ),
+    );
+  return [...findings, ...((await spec.diagnose?.(collection, context, call)) ?? [])];
+}
+
+/** Work of reading at a start, or of `doctor`. Clients wait for minutes, or for ever, for a server that takes a connection and says nothing. */
+async function inTime<Result>(title: string, call: Call, work: Promise<Result>): Promise<Result> {
+  try {
+    return await call.unlessAborted(work);
+  } catch (error) {
+    throw call.aborted ? new Error(`${title} did not answer in time`) : error;
+  }
+}
+
+/** Some clients close only once the server has answered all that they asked. */
+const letGo = (collection: Collection): void => void collection.close().catch(() => {});
 
 /** What has no failure of its own is for the operator as it is: `open` says what to do. */
 async function opened<Result, Options>(spec: CollectionSpec<Options>, open: () => Promise<Result>): Promise<Result> {

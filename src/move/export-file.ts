@@ -93,8 +93,8 @@ export interface Writer extends Pick<Output, 'name' | 'close'> {
   readonly count: number;
   /** As `Output.write`. */
   write(memories: readonly Line[]): Promise<number>;
-  /** Gives the file its name. Resolves to the number of memories. */
-  finish(): Promise<number>;
+  /** Gives the file its name, after `whole`, which is called once all of it is on the disk. Resolves to the number of memories. */
+  finish(whole?: () => Promise<void>): Promise<number>;
 }
 
 /** As `fileOutput`. What goes on with an unfinished file leaves `header` out. */
@@ -133,9 +133,10 @@ export function writerTo(
       count += memories.length;
       return bytes;
     },
-    async finish() {
+    async finish(whole) {
       if (first !== '') await put([]);
       await put([{ count, sha256: hash.copy().digest('hex') }]);
+      await whole?.();
       await output.finish();
       return count;
     },

@@ -11,6 +11,7 @@ export interface Thread<Question, Answer> {
    * thread dies or is closed.
    */
   ask(question: Question, call?: Call): Promise<Answer>;
+  /** Waits for the answer to the question that it works on: to end a thread amid native code can end the process. */
   close(): Promise<void>;
 }
 
@@ -25,11 +26,11 @@ const { resolve: fileOf } = createRequire(import.meta.url);
  * A pool of a library does not fit: tinypool takes 0.2 ms for a question that this answers in 0.02 ms, and piscina, which is as fast, ends
  * the thread, with the model in it, when the call of the question that it works on aborts (both measured 2026-11-27).
  *
- * `name` is an entry in the `imports` of package.json that resolves to the compiled file: Node starts threads from
+ * `file`: an entry in the `imports` of package.json that resolves to the compiled file, or its URL: Node starts threads from
  * JavaScript only. `died` creates the error of rejected questions.
  */
 export function openThread<Question, Answer>(
-  name: `#${string}`,
+  file: `#${string}` | URL,
   died: (cause: unknown) => Error,
 ): Thread<Question, Answer> {
   let worker: Worker | undefined;
@@ -40,7 +41,7 @@ export function openThread<Question, Answer>(
 
   function start(): Worker {
     // The options of this process may load TypeScript sources, so the thread gets none.
-    const thread = new Worker(fileOf(name), { execArgv: [] });
+    const thread = new Worker(typeof file === 'string' ? fileOf(file) : file, { execArgv: [] });
     let cause: unknown;
     thread.on('message', (answer: Answer) => {
       current?.resolve(answer);
@@ -85,6 +86,7 @@ export function openThread<Question, Answer>(
     },
     async close() {
       closed = true;
+      await queue;
       await worker?.terminate();
     },
   };

@@ -2,7 +2,7 @@ import { it, type TestContext } from 'vitest';
 import type { Client } from '../support/client.ts';
 import type { Subject } from '../support/gateway.ts';
 import type { Rights } from '../support/known-callers.ts';
-import { VERBS, type WireMemory } from '../support/wire.ts';
+import { VERBS, type WireCapabilities, type WireMemory } from '../support/wire.ts';
 
 /** Suites call this inside tests: the subject opens once, before the first test. */
 export type GetSubject = () => Subject;
@@ -10,34 +10,15 @@ export type GetSubject = () => Subject;
 /** A client for a new caller with exactly these rights. Only inside tests. */
 export type Admit = (rights: Rights) => Client;
 
-const OWN = [
-  'idempotency',
-  'temporal',
-  'temporal_search',
-  'tag_search',
-  'etags',
-  'versions',
-  'origins',
-  'neighbours',
-  'users',
-  'stats',
-  'erase',
-  'rollback',
-  'person_file',
-  'retention',
-  'export',
-  'import',
-  'batch',
-  'freeze',
-  'changes',
-  'vector_search',
-  'keyword_search',
-  'explain',
-] as const;
-const FEATURES = ['scopes', 'native_scopes', 'supersession', 'holdings', ...OWN] as const;
 type Field = Exclude<keyof WireMemory, `x-${string}`> | 'extensions';
 /** What a test needs of a provider: verbs, features, and fields that its memories can store. */
-export type Need = (typeof VERBS)[number] | (typeof FEATURES)[number] | Field;
+export type Need =
+  | (typeof VERBS)[number]
+  | keyof WireCapabilities['features']
+  | 'native_scopes'
+  | 'supersession'
+  | 'holdings'
+  | Field;
 
 export const supports = (subject: Subject, verb: string): boolean => subject.capabilities.verbs.includes(verb);
 
@@ -47,9 +28,9 @@ function isMissing(subject: Subject, need: Need): boolean {
   if (need === 'native_scopes') return subject.raw.capabilities.scopes !== 'native';
   if (need === 'holdings') return subject.raw.holdings === undefined;
   if (need === 'supersession' || need === 'supersedes') return !features.supports_supersession;
-  if (OWN.some((one) => one === need)) return !features[need as (typeof OWN)[number]];
   if (VERBS.some((verb) => verb === need)) return !supports(subject, need);
-  return subject.without?.includes(need) ?? false;
+  if (subject.without?.includes(need)) return true;
+  return need in features && !features[need as keyof typeof features];
 }
 
 /** Skips the test, with the reason, unless the subject has all of these. */

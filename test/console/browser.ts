@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { CHROMIUM, CHROMIUM_OPTIONS, hasChromium } from '../support/chromium.ts';
+import { CHROMIUM_OPTIONS, hasChromium, NO_CHROMIUM } from '../support/chromium.ts';
 import { FULL, PATIENCE_MS } from '../support/full.ts';
 import { type RunningServer, type ServerOptions, serverForTest } from '../support/server.ts';
 import { OBSERVE } from './keyboard.ts';
 
-if (!hasChromium) console.warn(`the tests of the console are skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
+if (!hasChromium) console.warn(`the tests of the console are ${NO_CHROMIUM}`);
 
 /** The console of a gateway, open in a tab of its own. */
 export interface OpenConsole extends RunningServer {

@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { CHROMIUM, CHROMIUM_OPTIONS, hasChromium } from '../support/chromium.ts';
+import { CHROMIUM_OPTIONS, hasChromium, NO_CHROMIUM } from '../support/chromium.ts';
 import { closedTo } from '../support/closed.ts';
 import { PATIENCE_MS } from '../support/full.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 import { endpointsOf, fetchDocument } from './document.ts';
 
-if (!hasChromium) console.warn(`docs-page.browser.test.ts is skipped: no Chromium at ${CHROMIUM}; set CHROMIUM to one`);
+if (!hasChromium) console.warn(`docs-page.browser.test.ts is ${NO_CHROMIUM}`);
 
 describe.skipIf(!hasChromium)('the page at /docs, in a browser', () => {
   let server: RunningServer;

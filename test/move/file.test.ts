@@ -43,9 +43,14 @@ describe.each(['a.ndjson', 'a.ndjson.gz'])('%s', (name) => {
     const second = await openWriter(path, header, bytes);
     expect(second.count).toBe(100);
     await second.write(memories.slice(100));
-    expect(await second.finish()).toBe(300);
+    let whole: readonly (string | number)[] = [];
+    const finished = second.finish(async () => {
+      whole = [...readdirSync(folder), statSync(`${path}.part`).size];
+    });
+    expect(await finished).toBe(300);
     await second.close();
     expect(await collect(readFile(path))).toEqual(memories);
+    expect(whole, 'when what it saved is removed').toEqual([`${name}.part`, statSync(path).size]);
   });
 
   it('notices a cut at any place', async () => {

@@ -1,14 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  isMethod,
-  type Memory,
-  type Method,
-  type Methods,
-  NO_STATS,
-  NO_USAGE,
-  OF_THE_ROOT,
-  type Unasked,
-} from '#contract';
+import { type Fields, isMethod, type Memory, type Method, type Methods, OF_THE_ROOT, type ValueKind } from '#contract';
 import type { Store } from '../../src/core/store.ts';
 import { STORE_METHODS } from '../../src/core/translate.ts';
 import { atMount, hiding } from '../../src/stores/at-mount.ts';
@@ -16,23 +7,9 @@ import { unopenedStore } from '../../src/stores/unopened.ts';
 import { call } from '../support/requests.ts';
 
 /*
- * What the table says of each method, against a request and an answer in which every field is given. Ids begin with `id-` and scopes with
- * `in/`, in the names of the store.
+ * What the table says of each method, against a request and an answer in which every field is given. That no field is missing in the table, or
+ * is of a wrong kind, is a matter of its types, but for the kinds below that they leave open. Ids begin with `id-` and scopes with `in/`, in the names of the store.
  */
-
-type AnyMethod = (...args: never[]) => Promise<unknown>;
-type Whole<Of> = Of extends readonly unknown[] | AnyMethod ? Of : { readonly [Field in keyof Required<Of>]: Of[Field] };
-type SampleOf<Of extends AnyMethod> = {
-  readonly request: Parameters<Of> extends [infer Request, unknown] ? Whole<Request> : undefined;
-  readonly answer: Awaited<ReturnType<Of>>;
-};
-/** A new method, or a new field of a request, does not compile until it is here. */
-type SamplesOf<Of> = {
-  readonly [Member in keyof Of]-?: NonNullable<Of[Member]> extends AnyMethod
-    ? SampleOf<NonNullable<Of[Member]>>
-    : SamplesOf<NonNullable<Of[Member]>>;
-};
-type Beside = 'mounts' | 'embedding' | 'idempotent' | Unasked | (typeof OF_THE_ROOT)[number];
 
 const memory: Memory = {
   id: 'id-1',
@@ -52,78 +29,26 @@ const memory: Memory = {
   status: 'done',
 };
 const { id: _, ...input } = memory;
-const visible = { within: ['in/*', 'in/b'], outside: undefined };
-const ref = { id: 'id-1', users: ['u'], versions: ['v'], ...visible };
-const filters = { user_id: 'u', tags: ['t'], written: undefined, since: 's', until: 'u', limit: 1, max_bytes: 1 };
-const item = { memory, vector: null, version: 2, versions: [{ version: 1, memory }], versions_left_out: 0 };
-const freeze = { since: 's', by: 'b' };
-const changed = { key: undefined, onRepeat: () => {}, limits: undefined };
-
-const SAMPLES: SamplesOf<Omit<Store, Beside>> = {
-  add: { request: { input, ...changed }, answer: memory },
-  batch: { request: { inputs: [input], ...changed }, answer: [memory] },
-  get: { request: ref, answer: memory },
-  update: { request: { ref, patch: { scope: 'in/b', supersedes: ['id-2'] }, limits: undefined }, answer: memory },
-  delete: { request: ref, answer: true },
-  list: {
-    request: { ...filters, ...visible, scope: ['in/*', 'in/c'], after: { id: 'id-3', created_at: 'c' } },
-    answer: [memory],
-  },
-  search: {
-    request: { ...filters, ...visible, scope: 'in/', text: 'tea', vector: null, max_content_bytes: 1, explain: true },
-    answer: [{ memory, score: 1 }],
-  },
-  neighbours: {
-    request: {
-      ...visible,
-      user_id: 'u',
-      ids: ['id-1', 'id-2'],
-      written: undefined,
-      max_content_bytes: 1,
-      max_bytes: 1,
-    },
-    answer: [memory],
-  },
-  users: {
-    request: { ...visible, users: ['u'], prefix: 'u', after: 'u', limit: 1 },
-    answer: { items: [], next: 'u' },
-  },
-  userStats: {
-    request: { ...visible, user_id: 'u', limit: 1 },
-    answer: { ...NO_STATS, scopes: [{ scope: 'in/a', count: 1 }] },
-  },
-  userUsage: { request: { user_id: 'u' }, answer: NO_USAGE },
-  erase: { request: { user_id: 'u' }, answer: [] },
-  versions: {
-    list: {
-      request: { ref, before: 2, limit: 1, max_bytes: 1 },
-      answer: { current: memory, version: 2, versions: [{ version: 1, memory }] },
-    },
-    purge: { request: ref, answer: 1 },
-    writtenIn: { request: { user_id: 'u', since: 's', key: 'k', after: 'id-1', limit: 1 }, answer: ['id-2'] },
-  },
-  export: {
-    request: {
-      ids: ['id-1'],
-      after: 'a',
-      user_id: 'u',
-      since: 's',
-      vectors: true,
-      versions: true,
-      limit: 1,
-      max_bytes: 1,
-    },
-    answer: { items: [item], next: 'n' },
-  },
-  import: { request: { items: [item], replace: true }, answer: [true] },
-  queryVector: { request: { text: 'tea', scope: 'in/' }, answer: null },
-  freezing: {
-    current: { request: undefined, answer: freeze },
-    freeze: { request: { by: 'b' }, answer: freeze },
-    unfreeze: { request: undefined, answer: freeze },
-  },
-  ping: { request: undefined, answer: undefined },
-  backlog: { request: undefined, answer: { queued: 1, indexing: 0, failed: 0 } },
+const VALUES: Readonly<Record<ValueKind, unknown>> = {
+  plain: 'plain',
+  id: 'id-1',
+  scope: 'in/a',
+  globs: ['in/*', 'in/c'],
+  prefix: 'in/',
+  within: ['in/*', 'in/b'],
+  outside: undefined,
+  memory,
+  input,
+  patch: { scope: 'in/b', supersedes: ['id-2'] },
+};
+/** A field with a name in the plural is a list. */
+const sampleOf = (what: ValueKind | Fields | undefined): unknown => {
+  if (what === undefined || typeof what === 'string') return what && VALUES[what];
+  const fields = Object.entries(what).map(([field, kind]) => {
+    const value = sampleOf(kind);
+    return [field, field.endsWith('s') && kind !== 'plain' ? [value] : value];
+  });
+  return Object.fromEntries(fields);
 };
 
 interface Sample {
@@ -141,7 +66,14 @@ const methodsIn = (methods: Methods, ...path: string[]): { name: string; path: s
 const ROOT: readonly string[] = OF_THE_ROOT;
 const METHODS = methodsIn(STORE_METHODS)
   .filter(({ path: [first = ''] }) => !ROOT.includes(first))
-  .map(({ path, ...rest }) => ({ ...rest, path, sample: at(SAMPLES, path) as Sample }));
+  .map(({ entry, ...rest }) => {
+    const answer = sampleOf(entry.answer);
+    const sample: Sample = {
+      request: sampleOf(entry.request),
+      answer: Array.isArray(entry.nothing) ? [answer] : answer,
+    };
+    return { ...rest, entry, sample };
+  });
 
 /** The value, with this done to its text. */
 const rewritten = (value: unknown, change: (text: string) => string): unknown => {
@@ -163,12 +95,35 @@ async function asked(path: readonly string[], see: (store: Store) => Store, { re
   const [member = '', inner] = path;
   const store = {
     ...unopenedStore('crm'),
-    [member]: inner === undefined ? method : { ...(at(SAMPLES, [member]) as object), [inner]: method },
+    [member]: inner === undefined ? method : { [inner]: method },
   };
   const seen = at(see(store), path) as (...args: unknown[]) => Promise<unknown>;
   const got = await (request === undefined ? seen(call) : seen(request, call));
   return { reached: reached.map(plain), got: plain(got) };
 }
+
+/** Kinds of text and lists of text, but for fields that are named `id` or `ids`: any of them, and `plain`, would compile. */
+const openKinds = (place: string, what: ValueKind | Fields | undefined): string[] =>
+  what === undefined || typeof what === 'string'
+    ? ['id', 'scope', 'globs', 'prefix'].filter((kind) => kind === what).map((kind) => `${place}: ${kind}`)
+    : Object.entries(what).flatMap(([field, kind]) =>
+        /^ids?$/.test(field) ? [] : openKinds(`${place}.${field}`, kind),
+      );
+
+it('[Decision 48] the kinds that types leave open are due', () => {
+  const found = METHODS.flatMap(({ name, entry: { request, answer } }) => [
+    ...openKinds(`${name} of`, request),
+    ...openKinds(`${name} answers`, answer),
+  ]);
+  expect(found).toEqual([
+    'list of.scope: globs',
+    'search of.scope: prefix',
+    'userStats answers.scopes.scope: scope',
+    'versions.writtenIn of.after: id',
+    'versions.writtenIn answers: id',
+    'queryVector of.scope: prefix',
+  ]);
+});
 
 describe('[Decision 48] each method of the table', () => {
   const mounted = (store: Store) => atMount(store, { name: 'crm', mount: 'crm' });

@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Call, type Collection, FIELDS, type Filter, type Point } from '#provider';
+import { toObject } from '../../providers/collections/points/weaviate.ts';
 import provider, { Options, weaviate } from '../../providers/collections/weaviate.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLog } from '../support/gateway.ts';
@@ -187,6 +191,20 @@ describe.skipIf(NO_WEAVIATE !== '')(`a collection of Weaviate${NO_WEAVIATE && ` 
     expect(back).toEqual(point(2, {}, Float32Array.of(3, 2)));
   });
 
+  it('shows to searches again more than a thousand that one crash took', async () => {
+    const { adapter, server } = await opened({});
+    const turn = (by: number) => Array.from({ length: 1_200 }, (_, n) => point(n, {}, Float32Array.of(by, n + 1)));
+    const found = async () => (await adapter.query({ vector, filter: mine, limit: 9_999, select: ALL }, call)).length;
+    for (const some of [turn(1).slice(0, 600), turn(1).slice(600)]) await adapter.upsert(some, call);
+    const objects = turn(2).map((each) => ({ class: 'OmpMemories', ...toObject(each), vector: [...each.vector] }));
+    for (const each of objects) Reflect.deleteProperty(each, 'vectors');
+    await request(`${server.url}/v1/batch/objects`, { objects });
+    await server.kill();
+    await expect(adapter.count(mine, call)).rejects.toThrow();
+    await server.start();
+    await eventually(async () => expect(await found()).toBe(1_200));
+  });
+
   it('that cannot be reached fails at once, in silence, and is seen when it is back', async () => {
     const { adapter, server } = await opened({});
     await adapter.upsert([point(1)], call);
@@ -202,6 +220,74 @@ describe.skipIf(NO_WEAVIATE !== '')(`a collection of Weaviate${NO_WEAVIATE && ` 
     await server.start();
     expect(await adapter.count(mine, call)).toBe(1);
     expect(written.flatMap(({ mock }) => mock.calls)).toEqual([]);
+  });
+
+  it('is seen when it is back, also if something else answered at its address meanwhile', async () => {
+    const { adapter, server } = await opened({});
+    await adapter.upsert([point(1)], call);
+    await server.kill();
+    const other = createServer((_, response) => response.writeHead(503).end('starting'));
+    other.listen(Number(new URL(server.url).port), '127.0.0.1');
+    await once(other, 'listening');
+    await expect(adapter.count(mine, call)).rejects.toThrow();
+    // By a new connection, which cannot be made.
+    await expect(adapter.count(mine, call)).rejects.toThrow(/503/);
+    other.closeAllConnections();
+    await new Promise((closed) => other.close(closed));
+    await server.start();
+    expect(await adapter.count(mine, call)).toBe(1);
+  });
+
+  it('that was deleted while Weaviate was away is missing, and Weaviate answers', async () => {
+    const { adapter, server } = await opened({});
+    await server.kill();
+    await expect(adapter.count(mine, call)).rejects.toThrow();
+    await server.start();
+    await fetch(`${server.url}/v1/schema/OmpMemories`, { method: 'DELETE' });
+    await adapter.ping(call);
+    expect(await adapter.describe(call)).toBeUndefined();
+  });
+
+  it('is not served by a connection that broke while it was looked at', async () => {
+    const server = await openWeaviate();
+    onTestFinished(server.close);
+    let broken = 0;
+    let breaks = false;
+    const between = createTcpServer((client) => {
+      const upstream = connect(Number(new URL(server.grpc_url).port), '127.0.0.1');
+      for (const [socket, other] of [
+        [client, upstream],
+        [upstream, client],
+      ] as const) {
+        socket.on('error', () => {}).on('close', () => other.destroy());
+      }
+      client.pipe(upstream);
+      upstream.on('data', (piece) => {
+        // An answer; what is shorter opens the connection.
+        if (breaks && piece.length > 100) {
+          breaks = false;
+          broken += 1;
+          client.resetAndDestroy();
+        } else client.write(piece);
+      });
+    }).listen(0, '127.0.0.1');
+    await once(between, 'listening');
+    const grpc_url = `http://127.0.0.1:${(between.address() as AddressInfo).port}`;
+    const adapter = await weaviate.open(Options.parse({ url: server.url, grpc_url }), {} as never);
+    onTestFinished(async () => {
+      await adapter.close();
+      between.close();
+    });
+    await adapter.prepare({ dimensions: 2, fields: FIELDS }, call);
+    await adapter.upsert([point(1)], call);
+    await server.kill();
+    await expect(adapter.count(mine, call)).rejects.toThrow();
+    await server.start();
+    breaks = true;
+    // Else what a crash took out of searches would stay out.
+    expect(await meaning(adapter.count(mine, call))).toMatchObject({ retry: 'reads', down: true });
+    expect(broken).toBe(1);
+    expect(await adapter.count(mine, call)).toBe(1);
   });
 
   it('that does not answer holds no call that ended', async () => {

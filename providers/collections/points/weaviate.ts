@@ -83,8 +83,10 @@ export function toFilter(filter: Filter, by: Handle['filter'], filters: typeof F
   }
 }
 
-/** How many of the points that were stored last may be lost after a crash. */
-const LAST = 1_000;
+/** How many of the points that were stored last may be lost after a crash: as many as Weaviate shows at once. */
+const LAST = 10_000;
+/** Points may be large. */
+const AT_ONCE = 10;
 /** Weaviate writes its logs before it adds the vectors, which a crash would lose. A delete, also a dry one, writes them again. */
 export const flush = ({ data, filter }: Handle) => data.deleteMany(filter.byId().equal(NO_OBJECT), { dryRun: true });
 
@@ -99,18 +101,19 @@ export async function restore(handle: Handle, objects: readonly ReturnType<typeo
 export async function mend(handle: Handle): Promise<void> {
   const { query, filter, sort } = handle;
   const wanted = { limit: LAST, returnProperties: [] };
-  const last = (await query.fetchObjects({ ...wanted, sort: sort.byUpdateTime(false) })).objects;
-  const whole = async (uuid: string): Promise<FoundPoint | undefined> =>
-    (await query.fetchObjects({ filters: filter.byId().equal(uuid), includeVector: true })).objects.map(toFound)[0];
-  const vector = last[0] && (await whole(last[0].uuid))?.vector;
+  const last = (await query.fetchObjects({ ...wanted, sort: sort.byUpdateTime(false) })).objects.map(
+    ({ uuid }) => uuid,
+  );
+  const whole = async (uuids: string[]): Promise<FoundPoint[]> =>
+    (await query.fetchObjects({ filters: filter.byId().containsAny(uuids), includeVector: true })).objects.map(toFound);
+  const vector = last[0] && (await whole([last[0]]))[0]?.vector;
   if (!vector) return;
-  const filters = filter.byId().containsAny(last.map(({ uuid }) => uuid));
-  const { objects } = await query.nearVector([...vector], { ...wanted, filters });
+  const { objects } = await query.nearVector([...vector], { ...wanted, filters: filter.byId().containsAny(last) });
   const found = new Set(objects.map(({ uuid }) => uuid));
-  for (const { uuid } of last) {
-    if (found.has(uuid)) continue;
-    const point = await whole(uuid);
-    if (point?.vector) await restore(handle, [toObject(point as Point)]);
+  const missing = last.filter((uuid) => !found.has(uuid));
+  while (missing.length > 0) {
+    const points = (await whole(missing.splice(-AT_ONCE))) as Point[];
+    await restore(handle, points.map(toObject));
   }
 }
 
