@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
+import { fixturesOf } from '../mapped-collections/fixture.ts';
 import type { WireMemory } from '../support/wire.ts';
 import { documentedSql } from './documented.ts';
 
@@ -100,24 +101,23 @@ const N8N = {
   read: `SELECT "text", metadata->>'user_id' AS "user" FROM n8n_vectors WHERE id = $1 AND embedding IS NOT NULL`,
 } as const satisfies PresetTable;
 
-/** `build_table` of vecs 0.4.5, src/vecs/collection.py, as SQLAlchemy makes it. */
-const vecsDdl = (collection: string) => [
-  'create schema if not exists vecs;',
-  `CREATE TABLE vecs.${collection} ( id VARCHAR NOT NULL, vec VECTOR(1536) NOT NULL, metadata JSONB DEFAULT '{}'::jsonb
-    NOT NULL, PRIMARY KEY (id) )`,
-];
+/** The statements of a table that the library itself made, with other names and vectors of 1,536 dimensions. */
+function recorded(name: string, names: Readonly<Record<string, string>> = {}, dimensions = 1536): string[] {
+  const fixture = fixturesOf('postgres').find((each) => each.name === `postgres-${name}`);
+  if (!fixture) throw new Error(`no fixture is called postgres-${name}`);
+  return [...fixture.settings.ddl, ...fixture.settings.indexes].map((statement) =>
+    Object.entries(names).reduce(
+      (text, [from, to]) => text.replaceAll(from, to),
+      statement.replaceAll('vector(8)', `vector(${dimensions})`),
+    ),
+  );
+}
+
 export const PRESET_TABLES: readonly PresetTable[] = [
   {
     page: 'langchain-py',
-    // CollectionStore and EmbeddingStore of langchain_postgres/vectorstores.py at 7129e2b, as SQLAlchemy makes them.
     ddl: [
-      `CREATE TABLE langchain_pg_collection ( uuid UUID NOT NULL, name VARCHAR NOT NULL, cmetadata JSON, PRIMARY KEY
-        (uuid), UNIQUE (name) )`,
-      `CREATE TABLE langchain_pg_embedding ( id VARCHAR, collection_id UUID, embedding VECTOR, document VARCHAR,
-        cmetadata JSONB, PRIMARY KEY (id), FOREIGN KEY(collection_id) REFERENCES langchain_pg_collection (uuid) ON
-        DELETE CASCADE )`,
-      'CREATE INDEX ix_cmetadata_gin ON langchain_pg_embedding USING gin (cmetadata jsonb_path_ops)',
-      'CREATE UNIQUE INDEX ix_langchain_pg_embedding_id ON langchain_pg_embedding (id)',
+      ...recorded('langchain-python'),
       `INSERT INTO langchain_pg_collection (uuid, name, cmetadata) VALUES ('${randomUUID()}', 'my_docs', 'null')`,
       `INSERT INTO langchain_pg_collection (uuid, name, cmetadata) VALUES ('${randomUUID()}', 'langchain', 'null')`,
     ],
@@ -134,11 +134,7 @@ export const PRESET_TABLES: readonly PresetTable[] = [
   },
   {
     page: 'langchain-py-v2',
-    // _ainit_vectorstore_table of langchain_postgres/v2/engine.py at 0453818, with its defaults.
-    ddl: [
-      `CREATE TABLE "public"."vectorstore"( "langchain_id" UUID PRIMARY KEY, "content" TEXT NOT NULL, "embedding"
-        vector(1536) NOT NULL , "langchain_metadata" JSON );`,
-    ],
+    ddl: recorded('langchaintables-python', { notes: 'vectorstore' }),
     insert: `INSERT INTO "public"."vectorstore"("langchain_id", "content", "embedding", "langchain_metadata")
       VALUES (:id, :text, :vector, :metadata)`,
     hidden: [...NO_OWNER, { text: '' }],
@@ -218,22 +214,7 @@ export const PRESET_TABLES: readonly PresetTable[] = [
   },
   {
     page: 'langgraph-store',
-    // MIGRATIONS and VECTOR_MIGRATIONS of BasePostgresStore; `vector(1536)` and the default index.
-    ddl: [
-      `CREATE TABLE IF NOT EXISTS store ( prefix text NOT NULL, key text NOT NULL, value jsonb NOT NULL, created_at
-        TIMESTAMP WITH TIME ZONE DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP WITH TIME ZONE DEFAULT CURRENT_TIMESTAMP,
-        PRIMARY KEY (prefix, key) );`,
-      'CREATE INDEX CONCURRENTLY IF NOT EXISTS store_prefix_idx ON store USING btree (prefix text_pattern_ops);',
-      `ALTER TABLE store ADD COLUMN IF NOT EXISTS expires_at TIMESTAMP WITH TIME ZONE, ADD COLUMN IF NOT EXISTS
-        ttl_minutes INT;`,
-      'CREATE INDEX IF NOT EXISTS idx_store_expires_at ON store (expires_at) WHERE expires_at IS NOT NULL;',
-      `CREATE TABLE IF NOT EXISTS store_vectors ( prefix text NOT NULL, key text NOT NULL, field_name text NOT NULL,
-        embedding vector(1536), created_at TIMESTAMP WITH TIME ZONE DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP WITH
-        TIME ZONE DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (prefix, key, field_name), FOREIGN KEY (prefix, key) REFERENCES
-        store(prefix, key) ON DELETE CASCADE );`,
-      `CREATE INDEX CONCURRENTLY IF NOT EXISTS store_vectors_embedding_idx ON store_vectors USING hnsw (embedding
-        vector_cosine_ops);`,
-    ],
+    ddl: recorded('langgraph-python'),
     id: ({ user, number }) => `memories.${user}/note/${number}`,
     // _prepare_batch_PUT_queries. The second vector of an item must not make a second hit.
     insert: `with named as (select split_part(:id, '/', 1) as prefix, substr(:id, strpos(:id, '/') + 1) as key),
@@ -279,11 +260,7 @@ export const PRESET_TABLES: readonly PresetTable[] = [
   },
   {
     page: 'mem0',
-    // `create_col` of both libraries, Python's with `hnsw`.
-    ddl: [
-      'CREATE TABLE IF NOT EXISTS memories ( id UUID PRIMARY KEY, vector vector(1536), payload JSONB );',
-      'CREATE INDEX IF NOT EXISTS memories_hnsw_idx ON memories USING hnsw (vector vector_cosine_ops)',
-    ],
+    ddl: recorded('mem0-python-1', { mem0: 'memories' }),
     // mem0 for Python: the payload of mem0/memory/main.py, and `insert` of mem0/vector_stores/pgvector.py.
     insert: 'INSERT INTO memories (id, vector, payload) VALUES (:id, :vector, :metadata)',
     metadata: ({ user, text, number }) => ({
@@ -330,7 +307,7 @@ export const PRESET_TABLES: readonly PresetTable[] = [
   },
   {
     page: 'vecs',
-    ddl: vecsDdl('docs'),
+    ddl: recorded('vecs-python', { notes: 'docs' }),
     insert: 'INSERT INTO vecs.docs (id, vec, metadata) VALUES (:id, :vector, :metadata)',
     metadata: ({ user, text }) => ({ user_id: user, text, year: 2012 }),
     hidden: [{ metadata: { text: 'x' } }, { metadata: { user_id: 'ana', data: 'x' } }, { metadata: {} }],
@@ -340,7 +317,7 @@ export const PRESET_TABLES: readonly PresetTable[] = [
     page: 'vecs',
     heading: 'mem0 on Supabase',
     ddl: [
-      ...vecsDdl('memories'),
+      ...recorded('vecs-python', { notes: 'memories' }),
       // `create_index`, which mem0 calls on a new collection: mem0/vector_stores/supabase.py at 1336364.
       'create index ix_vector_cosine_ops_hnsw_m16_efc64_1a2b3c4 on vecs."memories" using hnsw (vec vector_cosine_ops) WITH (m=16, ef_construction=64);',
       // The index that the page advises, on this collection.
@@ -364,12 +341,7 @@ export const PRESET_TABLES: readonly PresetTable[] = [
   },
   {
     page: 'llamaindex-py',
-    // get_data_model of llama_index/vector_stores/postgres/base.py, as SQLAlchemy makes it.
-    ddl: [
-      `CREATE TABLE public.data_paul_graham_essay ( id BIGSERIAL NOT NULL, text VARCHAR NOT NULL, metadata_ JSON, node_id
-        VARCHAR, embedding VECTOR(1536), PRIMARY KEY (id) )`,
-      `CREATE INDEX paul_graham_essay_idx_1 ON public.data_paul_graham_essay USING btree ((metadata_ ->> 'ref_doc_id'))`,
-    ],
+    ddl: recorded('llamaindex-python', { data_notes: 'data_paul_graham_essay' }),
     insert: `INSERT INTO public.data_paul_graham_essay (text, metadata_, node_id, embedding)
       VALUES (:text, :metadata, :id, :vector)`,
     hidden: [...NO_OWNER, { metadata: null }, { text: '' }],
@@ -462,19 +434,23 @@ export const PRESET_TABLES: readonly PresetTable[] = [
   },
   {
     page: 'haystack',
-    // CREATE_TABLE_STATEMENT and the indexes of _base.py at 19aa3de, with search_strategy="hnsw".
-    ddl: [
-      `CREATE TABLE "public"."haystack_documents" ( id VARCHAR(128) PRIMARY KEY, embedding vector(768), content TEXT,
-        blob_data BYTEA, blob_meta JSONB, blob_mime_type VARCHAR(255), meta JSONB)`,
-      `CREATE INDEX "haystack_keyword_index" ON "public"."haystack_documents" USING GIN (to_tsvector('english', content))`,
-      'CREATE INDEX "haystack_hnsw_index" ON "public"."haystack_documents" USING hnsw (embedding vector_cosine_ops) ',
-    ],
+    ddl: recorded('haystack-python', {}, 768),
     dimensions: 768,
     insert:
       'INSERT INTO "public"."haystack_documents" (id, embedding, content, meta) VALUES (:id, :vector, :text, :metadata)',
     hidden: [...NO_OWNER, { text: null }],
     shows: withoutTimes('sentence-transformers/all-mpnet-base-v2'),
     read: `SELECT content AS text, meta->>'user_id' AS "user" FROM "public"."haystack_documents" WHERE id = $1`,
+  },
+  {
+    page: 'agno',
+    ddl: recorded('agno-python', { notes: 'recipes' }),
+    insert: `INSERT INTO ai.recipes (id, name, meta_data, content, embedding, created_at, content_hash, user_id)
+      VALUES (:id, 'note', :metadata, :text, :vector, '${WRITTEN}', md5(:text), :user)`,
+    hidden: NO_TEXT,
+    shows: { ...withoutTimes('text-embedding-3-small'), ...AT_WRITTEN },
+    temporal: true,
+    read: 'SELECT content AS text, user_id AS "user" FROM ai.recipes WHERE id = $1',
   },
   {
     page: 'vercel-drizzle',

@@ -7,10 +7,12 @@ import {
   type Index,
   plainExpression,
   type Table,
+  tablesNearVectors,
 } from '../mapped/catalogue.ts';
 import { type ExaminedTable, examine } from '../mapped/examine.ts';
 import type { StoredReference } from '../mapped/field-mapping.ts';
 import type { Field, Layout } from '../mapped/layout.ts';
+import { describeLayout, recognise } from '../mapped/library-layouts.ts';
 import { listed, type Mapping, type ResolvedMapping, resolveMapping } from '../mapped/mapping.ts';
 import { isUnique } from '../mapped/row-identity.ts';
 import { MAX_INDEXED_DIMENSIONS } from '../pgvector.ts';
@@ -47,14 +49,16 @@ export const checkMappedTable = (
     const examined = embedder
       ? await examine(client, mapping, embedder)
       : await examineWithout(client, read, mapping, merged);
-    const { layout, table, mistakes, warnings, noMemories } = examined;
+    const { layout, table, mistakes, warnings, noMemories, recognised } = examined;
     const findings = [
       ...[...mistakes, ...(noMemories === undefined ? [] : [noMemories])].map((each) => problem('mapping', each)),
       ...warnings.filter((each) => !REPORTED_BELOW.test(each)).map((each) => warning('mapping', each)),
     ];
-    if (!layout || !table || !merged) return findings;
+    if (!table) return [...findings, ...(await recognisedTables(client))];
+    if (!layout || !merged) return findings;
     const use = layout.writable ? 'read and written' : 'read-only';
     findings.push(ok('mapping', `OMP_MAPPING_PRESET=${mapping.preset} fits ${quoted(table)}, which is ${use}`));
+    if (recognised) findings.push(ok('mapping', describeLayout(table, recognised)));
     findings.push(...(await checkTable(read, options, { ...examined, layout, table, merged }, embedder)));
     const { scope } = layout.fields;
     if (scope === undefined) return findings;
@@ -67,6 +71,16 @@ export const checkMappedTable = (
       ...findings,
       ...(await findHidden(read, { from: layout.from, scope: scope.read, where: memories }, mounts)),
     ];
+  });
+
+/** Tables of the database that a known library laid out, with the settings that serve each. */
+export const findLibraryTables = (client: pg.Client): Promise<Finding[]> =>
+  readOnly(client, () => recognisedTables(client));
+
+const recognisedTables = async (client: pg.Client): Promise<Finding[]> =>
+  (await tablesNearVectors(client)).flatMap((table) => {
+    const recognised = recognise(table);
+    return recognised?.differences.length === 0 ? [ok('mapping', describeLayout(table, recognised))] : [];
   });
 
 interface Fitting extends ExaminedTable {

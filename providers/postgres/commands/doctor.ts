@@ -13,7 +13,7 @@ import { ITERATIVE_PGVECTOR, isOlder, LEAST_PGVECTOR, SAFE_PGVECTOR, unsafeVersi
 import type { Options } from '../postgres-options.ts';
 import { checkReplica } from '../scaling/doctor.ts';
 import { checkFailed, ok, problem, type Read, readOnly, warning } from './doctor-common.ts';
-import { checkMappedTable } from './doctor-mapped.ts';
+import { checkMappedTable, findLibraryTables } from './doctor-mapped.ts';
 import { checkTables } from './doctor-tables.ts';
 
 /**
@@ -93,7 +93,9 @@ async function checkDatabase(client: pg.Client, options: Options, { embedder, ra
           ),
         ),
       );
-  return [...findings, ...(rest ?? [])];
+  const others =
+    mapping || options.url === undefined ? [] : await check('mapping', 'other tables', () => findLibraryTables(client));
+  return [...findings, ...(rest ?? []), ...(others ?? [])];
 }
 
 /** Larger embedded databases are not copied. */

@@ -228,6 +228,26 @@ const INDEXES = `
     join pg_catalog.pg_am m on m.oid = c.relam
   where i.indrelid = $1 order by c.relname`;
 
+/** Tables of all schemas that hold vectors, and the others of these schemas, as far as the role may read them. */
+export async function tablesNearVectors(client: ClientBase): Promise<Table[]> {
+  const { rows } = await client.query<{ schema: string; name: string }>(NEAR_VECTORS);
+  const found: Table[] = [];
+  for (const { schema, name } of rows) {
+    const lookup = await readTable(client, schema, name, '');
+    if ('table' in lookup) found.push(lookup.table);
+  }
+  return found;
+}
+
+/** So many at most: two queries describe each. */
+const NEAR_VECTORS = `
+  select n.nspname as schema, c.relname as name
+    from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+   where c.relkind in ('r', 'p') and not c.relispartition and exists (
+     select from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid join pg_catalog.pg_class o on o.oid = a.attrelid
+      where o.relnamespace = n.oid and o.relkind in ('r', 'p') and not a.attisdropped and t.typname in ('vector', 'halfvec'))
+   order by 1, 2 limit 100`;
+
 /** Suggests tables in other schemas or with similar names. */
 async function missing(
   client: ClientBase,

@@ -15,6 +15,7 @@ import {
 import { type FieldName, settingOf } from './field-mapping.ts';
 import { createFields, createHasTags, createMark, likelyMarks } from './fields.ts';
 import type { Field, Id, Layout } from './layout.ts';
+import { describeLayout, isConfigured, type Recognised, recognise } from './library-layouts.ts';
 import { listed, type Mapping, type ResolvedMapping, resolveMapping } from './mapping.ts';
 import {
   createCollection,
@@ -42,6 +43,8 @@ export interface ExaminedTable {
   /** The table of the vectors, if it is a separate one. */
   readonly vectors: Table | undefined;
   readonly extension: VectorExtension | undefined;
+  /** The layout of a library that the table has, or resembles. */
+  readonly recognised: Recognised | undefined;
 }
 
 /** Checks a mapping against the catalogue and a sample of rows. Reads only; no setting makes it fail. */
@@ -63,13 +66,26 @@ export async function examine(
   };
   const table = await find(mapping?.table, 'OMP_MAPPING_TABLE');
   const vectors = await find(mapping?.vectors?.table, 'OMP_MAPPING_PRESET');
-  const seen = { table, vectors, extension };
+  const found = table && recognise(table);
   const parts = mapping && table && { client, mapping, table, vectors, extension, embedder, mistakes };
   const layout = parts && (await createLayout(parts));
+  // Of a table that fits its preset, a resemblance to another library says nothing.
+  const isSimilar = found?.layout.preset === settings.preset || found?.differences.length === 0;
+  const recognised = mistakes.length > 0 || isSimilar ? found : undefined;
+  const seen = { table, vectors, extension, recognised };
+  // Whoever has mistaken one library for another needs to know what fits.
+  if (mistakes.length > 0 && table && recognised && !isConfigured(recognised, settings))
+    mistakes.push(describeLayout(table, recognised));
   return mistakes.length > 0 || !layout
     ? { ...seen, layout: undefined, mistakes, warnings: [], noMemories: undefined }
-    : { ...seen, ...layout, mistakes };
+    : { ...seen, ...layout, warnings: [...layout.warnings, ...otherLibrary(settings.preset, seen)], mistakes };
 }
+
+/** A preset may fit the columns of a table that another library fills. */
+const otherLibrary = (preset: Mapping['preset'], { table, recognised }: Pick<ExaminedTable, 'table' | 'recognised'>) =>
+  table && recognised?.differences.length === 0 && ![recognised.layout.preset, 'custom'].includes(preset)
+    ? [`OMP_MAPPING_PRESET=${preset}: ${describeLayout(table, recognised)}`]
+    : [];
 
 interface ExamineParts {
   readonly client: ClientBase;

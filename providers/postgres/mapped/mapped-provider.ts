@@ -6,6 +6,7 @@ import type { Options } from '../postgres-options.ts';
 import { vectorIn } from '../sql/values.ts';
 import { examine } from './examine.ts';
 import type { Layout } from './layout.ts';
+import { describeLayout } from './library-layouts.ts';
 import { createMappedStatements, type RunMapped, requireTags } from './mapped-statements.ts';
 import { createTableWrites } from './mapped-writes.ts';
 import type { Mapping } from './mapping.ts';
@@ -32,13 +33,14 @@ export async function openMappedTable(
     connectionTimeoutMillis: options.connect_timeout_ms,
     application_name: 'omp-gateway',
   };
-  const { layout, mistakes, warnings, noMemories } = await withStartupClient(config, (client) =>
+  const { layout, mistakes, warnings, noMemories, table, recognised } = await withStartupClient(config, (client) =>
     examine(client, options.mapping, embedder),
   );
   if (!layout)
     throw new Error(
       `the table cannot be served (see docs/integrations/${options.mapping.preset}.md):\n${mistakes.map((mistake) => `  - ${mistake}`).join('\n')}`,
     );
+  if (table && recognised) log.info({}, describeLayout(table, recognised));
   for (const warning of noMemories === undefined ? warnings : [noMemories, ...warnings]) log.warn({}, warning);
   const { connections, prepared_statements, max_waiting, query_timeout_ms } = options;
   const { acquire_timeout_ms = options.connect_timeout_ms } = options;

@@ -53,8 +53,7 @@ const langchainJs: Preset = {
 };
 
 /**
- * mem0ai 3.3.1, for TypeScript src/oss/src/vector_stores/pgvector.ts and memory/index.ts, for Python
- * mem0/vector_stores/pgvector.py and mem0/memory/main.py. Both write the same table and payload, except that Python
+ * mem0ai 3.3.1, for TypeScript src/oss/src/vector_stores/pgvector.ts and memory/index.ts; mem0ai 2.2.1 and 1.0.11 for Python, recorded. Both write the same table and payload, except that Python
  * writes `created_at` and `updated_at`, TypeScript `createdAt` and `updatedAt`. The table is the default of TypeScript
  * and of mem0's server.
  */
@@ -74,7 +73,7 @@ const mem0: Preset = {
 };
 
 /**
- * LangGraph for Python: libs/checkpoint-postgres/langgraph/store/postgres/base.py. `prefix` is the namespace, its parts
+ * LangGraph for Python: langgraph-checkpoint-postgres 3.2.0 and 2.0.25, recorded. `prefix` is the namespace, its parts
  * joined by dots. An item has one vector for each indexed field.
  */
 const langgraphStore: Preset = {
@@ -95,9 +94,9 @@ const langgraphStore: Preset = {
 /** Infers the names from the keys. */
 const define = <Name extends string>(presets: Readonly<Record<Name, Preset>>) => presets;
 
-/** By the library that fills the table. Each entry names the source of the library that it was read from. */
+/** By the library that fills the table. Each entry names what it was read from: a source, or a table that the library filled (`test/mapped-collections/fixtures`). */
 export const PRESETS = define({
-  /** `PGVector` of langchain-postgres: `langchain_postgres/vectorstores.py` at 7129e2b and 01b356e. */
+  /** `PGVector` of langchain-postgres 0.0.19 and 0.0.13, recorded. */
   'langchain-py': {
     table: 'langchain_pg_embedding',
     id: ['id'],
@@ -111,8 +110,7 @@ export const PRESETS = define({
     },
   },
   /**
-   * `PGVectorStore` of langchain-postgres: `langchain_postgres/v2/engine.py` at 0453818, `v2/async_vectorstore.py` at
-   * 0055983. The user names the table. The metadata column is json, not jsonb.
+   * `PGVectorStore` of langchain-postgres 0.0.19, recorded. The user names the table. The metadata column is json, not jsonb.
    */
   'langchain-py-v2': {
     id: ['langchain_id'],
@@ -139,8 +137,7 @@ export const PRESETS = define({
     fields: { content: '"pageContent"', user_id: "metadata->>'user_id'" },
   },
   /**
-   * `PGVectorStore` of llama-index-vector-stores-postgres: `llama_index/vector_stores/postgres/base.py` at 5793149. The
-   * table is `data_` and the store's name in lower case. `node_id` identifies a node; `id` only counts rows.
+   * `PGVectorStore` of llama-index-vector-stores-postgres 0.9.0 and 0.4.2, recorded. The table is `data_` and the store's name in lower case. `node_id` identifies a node; `id` only counts rows.
    */
   'llamaindex-py': {
     table: 'data_llamaindex',
@@ -189,7 +186,7 @@ export const PRESETS = define({
     fields: { content: 'content', user_id: "metadata->>'user_id'" },
   },
   /**
-   * A collection of vecs 0.4.5 is a table of its name: `src/vecs/collection.py` (`build_table`), `client.py`. vecs stores
+   * A collection of vecs 0.4.5 and 0.3.1, recorded, is a table of its name. vecs stores
    * no text, only metadata of the application's choice. So `content` has no default: with a wrong one the gateway would
    * start and return nothing.
    */
@@ -237,7 +234,7 @@ export const PRESETS = define({
     },
   },
   /**
-   * `src/lib.rs` of rig-postgres 0.44.0 for Rust, with the table of its README. A document has a row for each of its embedded texts, all with one id; the row
+   * rig-postgres 0.44.0 for Rust, with the table of its README. A document has a row for each of its embedded texts, all with one id; the row
    * that is nearest stands for it.
    */
   rig: {
@@ -250,8 +247,7 @@ export const PRESETS = define({
       'rig returns the document that is stored beside the text, leaves out those without the fields that the application expects, and gives several rows one id',
   },
   /**
-   * `PgvectorDocumentStore` of pgvector-haystack: `haystack_integrations/document_stores/pgvector/_base.py` at 19aa3de,
-   * `converters.py` at 00e42c6. Haystack's ids are hashes of the documents, but it reads rows with any id.
+   * `PgvectorDocumentStore` of pgvector-haystack 8.1.2 and 3.4.1, recorded. Haystack's ids are hashes of the documents, but it reads rows with any id.
    */
   haystack: {
     table: 'haystack_documents',
@@ -259,6 +255,17 @@ export const PRESETS = define({
     new_ids: 'text',
     embedding: 'embedding',
     fields: { content: 'content', user_id: "meta->>'user_id'" },
+  },
+  /**
+   * `PgVector` of agno 3.1.10 and 2.9.0, recorded. Before 3.0 there is no column of the user, and the metadata may hold one. Rows without a user, which agno shows to all, have
+   * no owner here.
+   */
+  agno: {
+    schema: 'ai',
+    id: ['id'],
+    new_ids: 'text',
+    embedding: 'embedding',
+    fields: { content: 'content', user_id: 'user_id', created_at: 'created_at', updated_at: 'updated_at' },
   },
   /**
    * The guide "RAG Agent" of Vercel's AI SDK, content/cookbook/00-guides/01-rag-chatbot.mdx: `lib/db/schema/embeddings.ts`.

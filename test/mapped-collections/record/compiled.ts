@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/* Libraries of Java (17, with Maven) and Go (1.24). Packages are named as `library==version`, the library first. */
+/* Libraries of Java (17, with Maven), Go (1.24) and Rust (1.95). Packages are named as `library==version`, the library first. */
 
 const java = (program: string, library: string, version: string, options = {}) => ({
   program,
@@ -27,6 +27,26 @@ export const RUNS_OF_COMPILED = {
   'postgres-langchain4j-java-columns': langchain4j('1.13.0-beta23', { columns: true }),
   'postgres-langchaingo-go': langchaingo('v0.1.14'),
   'postgres-langchaingo-go-0.1.7': langchaingo('v0.1.7'),
+  'postgres-rig-rust': {
+    program: 'rig.rs',
+    packages: [
+      'rig-postgres==0.44.0',
+      'rig-core==0.44.0',
+      'sqlx==0.9.0',
+      'tokio==1.54.1',
+      'serde==1.0.229',
+      'serde_json==1.0.154',
+    ],
+    options: {},
+  },
+};
+
+/** What of cargo's packages is needed besides their defaults. */
+const FEATURES: Readonly<Record<string, string>> = {
+  'rig-core': '"derive", "reqwest"',
+  sqlx: '"runtime-tokio", "postgres", "uuid", "json"',
+  tokio: '"macros", "rt-multi-thread"',
+  serde: '"derive"',
 };
 
 /** Installs the packages into a folder, once, and returns what runs a program of `here` with them. */
@@ -52,9 +72,20 @@ export function installCompiled(here: string, program: string, packages: readonl
     return { command: 'java', args: ['-cp', join(folder, 'lib/*'), join(here, program)] };
   }
   const binary = join(folder, 'program');
-  write('go.mod', ['module x', 'go 1.24.4', ...pairs.map(([name, version]) => `require ${name} ${version}`)]);
-  copyFileSync(join(here, program), join(folder, 'main.go'));
-  run('go', 'mod', 'tidy');
-  run('go', 'build', '-o', binary, '.');
+  if (program.endsWith('.go')) {
+    write('go.mod', ['module x', 'go 1.24.4', ...pairs.map(([name, version]) => `require ${name} ${version}`)]);
+    copyFileSync(join(here, program), join(folder, 'main.go'));
+    run('go', 'mod', 'tidy');
+    run('go', 'build', '-o', binary, '.');
+  } else {
+    const dependencies = pairs.map(
+      ([name, version]) => `${name} = { version = "=${version}", features = [${FEATURES[name] ?? ''}] }`,
+    );
+    write('Cargo.toml', ['[package]', 'name = "x"', 'edition = "2024"', '[dependencies]', ...dependencies]);
+    mkdirSync(join(folder, 'src'), { recursive: true });
+    copyFileSync(join(here, program), join(folder, 'src/main.rs'));
+    run('cargo', 'build', '--quiet');
+    renameSync(join(folder, 'target/debug/x'), binary);
+  }
   return { command: binary, args: [] };
 }

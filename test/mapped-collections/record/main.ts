@@ -6,7 +6,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openChroma } from '../../chroma/start.ts';
@@ -15,13 +16,14 @@ import { vectorOf } from '../../mapped/documented.ts';
 import { freePort } from '../../process/postgres-cluster.ts';
 import { type DatabaseName, type Fixture, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
 import { installCompiled, RUNS_OF_COMPILED } from './compiled.ts';
-import { openPostgres, RUNS_ON_POSTGRES } from './postgres.ts';
+import { openPostgres, RUNS_ON_POSTGRES, SEARCHES_OF_TABLES } from './postgres.ts';
 import { type Recorded, readCollection } from './read.ts';
+import { type Ask, together } from './together.ts';
 
 /*
  * Records the fixtures again: `npx tsx --conditions=source test/mapped-collections/record/main.ts [part of a name …]`. Each library is installed in its
  * version into a folder below the system's for temporary files, fills an empty database as its own quick start does, and what it left there is read
- * by the database's own client. Needs Python 3.11, Java 17 with Maven, Go 1.24, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where
+ * by the database's own client. Needs Python 3.11, Java 17 with Maven, Go 1.24, Rust 1.95, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where
  * `docs/testing.md` says so.
  */
 
@@ -137,13 +139,16 @@ const SEARCHES = [
   { user_id: 'ben', text: 'an instrument, such as the cello' },
 ];
 
+/** `--together`: not to record, but to let a gateway and the library write the same table of Postgres. */
+const TOGETHER = process.argv.includes('--together');
+
 const HERE = fileURLToPath(new URL('./', import.meta.url));
 const CACHE = join(tmpdir(), 'omp-recorded-libraries');
 
 /** Installs the packages once, and returns what runs a program with them. */
 function install({ program, packages }: Run): { command: string; args: string[] } {
   const folder = join(CACHE, createHash('sha256').update(packages.join()).digest('hex').slice(0, 12));
-  if (/\.(?:java|go)$/.test(program)) return installCompiled(HERE, program, packages, folder);
+  if (/\.(?:java|go|rs)$/.test(program)) return installCompiled(HERE, program, packages, folder);
   const run = (command: string, ...args: readonly string[]) =>
     execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], cwd: CACHE });
   const python = program.endsWith('.py');
@@ -248,11 +253,27 @@ async function record(name: string, run: Run): Promise<void> {
       ...given,
       attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
     }));
-    child.stdin.end(`${JSON.stringify({ memories, searches: SEARCHES })}\n`);
-    const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-    if (status !== 0) throw new Error(`${name}: the program ended with ${status}\n${output}`);
-    const said = JSON.parse(output.trim().split('\n').at(-1) as string) as Recorded;
+    const searches = database === 'postgres' ? SEARCHES_OF_TABLES : SEARCHES;
+    child.stdin.write(`${JSON.stringify({ memories, searches })}\n`);
+    if (!TOGETHER) child.stdin.end();
+    const ended = once(child, 'close');
+    const answers = jsonLines(child.stdout);
+    const said = (await answers.next()).value as Recorded | undefined;
+    if (said === undefined) throw new Error(`${name}: the program ended with ${(await ended)[0]}`);
     const collection = said.collection ?? 'notes';
+    if (TOGETHER) {
+      const ask: Ask = async (...command) => {
+        child.stdin.write(`${JSON.stringify([command[0], command.slice(1)])}\n`);
+        const { answer, error } = (await answers.next()).value as { answer?: unknown; error?: string };
+        if (error !== undefined) throw new Error(error);
+        return answer;
+      };
+      console.log(name, await together({ url: db.url, base_url: embeddings.base_url, collection }, ask));
+      child.stdin.end();
+      await ended;
+      return;
+    }
+    await ended;
     const fixture = {
       ...{ database, library, language, versions: versionsOf(run.packages), collection, ...said },
       ...(await readCollection(database, db.url, collection, said.ids)),
@@ -264,6 +285,11 @@ async function record(name: string, run: Run): Promise<void> {
   }
 }
 
+/** What a program says, in lines of JSON. Libraries print other lines. */
+async function* jsonLines(output: Readable): AsyncGenerator<unknown, undefined> {
+  for await (const line of createInterface({ input: output })) if (line.startsWith('{')) yield JSON.parse(line);
+}
+
 /** JSON with a line for each point and each search. */
 function format({ points, searches, ...rest }: Recorded & { readonly points: readonly unknown[] }): string {
   const lines = (name: string, all: readonly unknown[]) =>
@@ -273,7 +299,7 @@ function format({ points, searches, ...rest }: Recorded & { readonly points: rea
 }
 
 await mkdir(CACHE, { recursive: true });
-const wanted = process.argv.slice(2);
+const wanted = process.argv.slice(2).filter((part) => part !== '--together');
 for (const [name, run] of Object.entries(RUNS)) {
   if (wanted.length === 0 || wanted.some((part) => name.includes(part))) await record(name, run);
 }

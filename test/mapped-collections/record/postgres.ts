@@ -61,6 +61,12 @@ const TABLES = `
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where c.relkind = 'r' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' order by 1`;
 
+/** All of the first user's drinks are near to the first. */
+export const SEARCHES_OF_TABLES = [
+  { user_id: 'ana', text: 'drinks coffee now and then' },
+  { user_id: 'ben', text: 'plays an instrument, such as the cello' },
+];
+
 const LANGCHAIN = ['langchain-openai==1.7.4', 'langchain-core==1.8.3'];
 const LLAMAINDEX = ['llama-index-embeddings-openai==0.7.0', 'llama-index-core==0.14.25'];
 const PSYCOPG = 'psycopg[binary,pool]==3.3.9';
@@ -77,6 +83,9 @@ export const RUNS_ON_POSTGRES = {
     { community: true },
   ),
   'postgres-langchaintables-python': python(['langchain-postgres==0.0.19', ...LANGCHAIN, PSYCOPG]),
+  'postgres-langchaintables-python-column': python(['langchain-postgres==0.0.19', ...LANGCHAIN, PSYCOPG], {
+    column: true,
+  }),
   'postgres-llamaindex-python': python(['llama-index-vector-stores-postgres==0.9.0', ...LLAMAINDEX]),
   'postgres-llamaindex-python-hybrid': python(['llama-index-vector-stores-postgres==0.9.0', ...LLAMAINDEX], {
     store: { hybrid_search: true, text_search_config: 'english', use_jsonb: true },
@@ -96,8 +105,8 @@ export const RUNS_ON_POSTGRES = {
   'postgres-agno-python-2': python(['agno==2.9.0', 'pgvector==0.5.1', 'sqlalchemy==2.1.9', PSYCOPG, 'openai==2.45.0']),
   'postgres-langgraph-python': python(['langgraph-checkpoint-postgres==3.2.0', PSYCOPG, ...LANGCHAIN]),
   'postgres-langgraph-python-2': python(['langgraph-checkpoint-postgres==2.0.25', PSYCOPG, 'langchain-openai==0.3.35']),
-  'postgres-vecs-python': python(['vecs==0.4.5', 'httpx==0.28.1']),
-  'postgres-vecs-python-0.3': python(['vecs==0.3.1', 'httpx==0.28.1']),
+  'postgres-vecs-python': python(['vecs==0.4.5', 'sqlalchemy==2.0.58', 'httpx==0.28.1']),
+  'postgres-vecs-python-0.3': python(['vecs==0.3.1', 'sqlalchemy==2.0.58', 'httpx==0.28.1']),
   'postgres-sqlalchemy-python': python(['sqlalchemy==2.1.9', 'pgvector==0.5.1', PSYCOPG, 'httpx==0.28.1']),
   'postgres-sqlalchemy-python-1.4': python(
     ['sqlalchemy==1.4.54', 'pgvector==0.3.6', 'psycopg2-binary==2.9.12', 'httpx==0.28.1'],

@@ -45,7 +45,14 @@ class Langchain:
     def add(self, text, metadata, id=None):
         id = id or str(uuid4())
         self.store.add_texts([text], metadatas=[metadata], ids=[id])
-        return id
+        if not options.get('community'):
+            return id
+        # What it calls an id is custom_id, and its key another one.
+        import psycopg2
+
+        with psycopg2.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute('select uuid::text from langchain_pg_embedding where custom_id = %s', [id])
+            return cursor.fetchone()[0]
 
     def search(self, text, user):
         hits = self.store.similarity_search_with_score(text, k=10, filter={'user_id': user})
@@ -68,11 +75,12 @@ class LangchainTables(Langchain):
         from langchain_postgres.v2.indexes import DistanceStrategy
 
         engine = PGEngine.from_connection_string(psycopg)
-        columns = [Column('user_id', 'TEXT')]
+        # Without a column for it, the user is in langchain_metadata.
+        columns = [Column('user_id', 'TEXT')] if options.get('column') else []
         if metric == 'cosine':
             engine.init_vectorstore_table(table_name='notes', vector_size=8, metadata_columns=columns)
         strategy = {'cosine': 'COSINE_DISTANCE', 'l2': 'EUCLIDEAN', 'inner product': 'INNER_PRODUCT'}[metric]
-        more = {'metadata_columns': ['user_id'], 'distance_strategy': DistanceStrategy[strategy]}
+        more = {'metadata_columns': [name for name in ('user_id',) if columns], 'distance_strategy': DistanceStrategy[strategy]}
         self.store = PGVectorStore.create_sync(engine, langchain_embeddings(), table_name='notes', **more)
 
 
