@@ -25,10 +25,10 @@ export async function together(
   const lookup = await withStartupClient({ connectionString: url }, (client) => readTable(client, schema, name, ''));
   const table = 'table' in lookup ? lookup.table : undefined;
   const layout = table && recognise(table)?.layout;
-  // Models of an application's own.
   const own = [`PRESET=custom`, `TABLE=${name}`, 'ID=id', 'EMBEDDING=embedding', 'CONTENT=content', 'USER_ID=user_id'];
   const settings = layout && table ? settingsFor(layout, table) : own.map((each) => `OMP_MAPPING_${each}`);
-  const { read_only }: Preset = PRESETS[layout?.preset ?? 'custom'];
+  // Columns of models have defaults in the application alone, so that a table takes no rows of others.
+  const { read_only }: Pick<Preset, 'read_only'> = layout ? PRESETS[layout.preset] : { read_only: 'models' };
   const env = Object.fromEntries(
     settings.map((each) =>
       each
@@ -37,7 +37,7 @@ export async function together(
         .map((part) => part.replace(/^"|"$/g, '')),
     ),
   );
-  for (const [key, value] of Object.entries(CHOICES)) if (key in env) env[key] = value;
+  for (const [key, value] of Object.entries(CHOICES)) if (env[key]?.includes('…')) env[key] = value;
   if (table?.columns.get(String(env.OMP_MAPPING_ID))?.base === 'uuid') env.OMP_MAPPING_NEW_IDS = 'uuid';
   const { client, close } = await serveDocumented({
     ...{ DATABASE_URL: url, OPENAI_BASE_URL: base_url, OPENAI_API_KEY: 'none', OMP_EMBEDDER: 'openai' },
