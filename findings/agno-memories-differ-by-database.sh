@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # agno 3.1.10 (PyPI), the memories of SqliteDb, InMemoryDb and JsonDb, seen 2026-11-28.
-# Expect: the same calls find the same memories in each, and a memory keeps the time it is given. (guess: alike, 60 %; a topic "café" is found, 90 %)
+# Expect: the same calls find the same memories in each, and a memory keeps the time it is given. (guess, after a first look: alike, 60 %; "café" is found, 90 %)
 # Happens: two topics mean both in SQLite and either of them in the others; no topics mean all in SQLite and none in the others. SQLite looks for the topic in
 # the stored JSON, where é is an escape: "café" is listed by get_all_memory_topics and never found; % in search_content finds everything there.
 # updated_at is set to now by all three, so that imported memories have one age.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # autogen-ext 0.7.5 and autogen-core 0.7.5 with chromadb 1.5.9 (PyPI), ChromaDBVectorMemory, seen 2026-11-28.
-# Expect: distance_metric="cosine", the default, makes a collection of Chroma that measures so, and an entry comes back as it was added. (guess: 90 %)
+# Expect: distance_metric="cosine", the default, makes a collection of Chroma that measures so, and an entry comes back as it was added. (guess: 90 %, after a look at its source)
 # Happens: the setting goes into the collection's metadata under a name that Chroma does not read, so that it measures by squared L2, whatever is set. Only
 # the score is calculated as if it were cosine: it falls to -31, and the vector of the same direction comes last. "text/plain" comes
 # back as the text "MemoryMimeType.TEXT", and `add` writes mime_type into the metadata of the caller.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # haystack-ai 3.4.1 (PyPI), InMemoryDocumentStore, seen 2026-11-28.
-# Expect: a time without a zone in a filter is one moment for all documents (UTC), and == compares texts as texts. (guess: UTC, 70 %)
+# Expect: a time without a zone in a filter is one moment for all documents (UTC), and == compares texts as texts. (guess: UTC, 70 %, written after a first look)
 # Happens: it takes the zone of each document it is compared with, so that noon equals noon in UTC, in Paris and in California, nine hours apart. A time
 # without a zone in a document takes that of the filter: one document is before and not before the same moment, as the filter's zone writes it.
 # Who is bitten: filters by time of datetime.now().isoformat(), which has no zone, on documents of several sources.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # faiss-cpu 1.15.1, usearch 2.26.6, chromadb 1.5.9 (PyPI), pgvector 0.8.7 in @electric-sql/pglite-pgvector 0.0.15 (npm), seen 2026-11-28.
-# Expect: a record is found by exactly its own vector, also where another text is stored many times. (guess: faiss and usearch find all 20, 75 %; pgvector,
-# 70 %; Chroma does not, 60 %)
+# Expect: a record is found by exactly its own vector, also where another text is stored many times. (guess: pgvector finds all 20,
+# 70 %; Chroma does not, 60 %; faiss and usearch were seen before a guess)
 # Happens: one vector is stored 3,000 times, twenty others once. Of these HNSW finds none or nearly none by its own vector, in all four: the equal ones are
 # each other's only neighbours, so that no way of the graph leads out of them. The ten results are ten times the equal one. Without an index all are found.
 # Who is bitten: stores of memories, where "ok", "thanks" or an empty text come again and again, and tables with a placeholder vector; also behind a filter.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # @mastra/libsql 1.23.1 with @mastra/core 1.71.0 (npm), LibSQLVector, seen 2026-11-28.
 # Expect: a Date in a filter is compared with the stored time, as its type allows and `metadata` takes one; an unknown metric is refused.
-# (guess: $gt works, 80 %; equality works, 70 %; the metric is refused or used, 60 %)
+# (guess: $gt works, 80 %; $eq, 70 %; that { at: date } finds all, and the metric, were seen before a guess)
 # Happens: metadata hold the time as a text. { at: date } is dropped as a condition without keys, so it finds everything; $eq and $in find nothing; $gt and
 # $ne find every record that has a time, also an earlier one. `metric: 'dotproduct'` is taken, and the cosine is measured.
 # Who is bitten: "since last week" in an agent's memory returns all of it, and a filter of one condition is no filter.

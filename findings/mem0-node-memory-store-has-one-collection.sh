@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # mem0ai 3.3.1 (npm), the vector store `memory`, its default, seen 2026-11-28. libsql stands in for better-sqlite3, which has no build in the registry.
-# Expect: collectionName keeps two Memory objects apart, and reset() of one leaves the other. (guess: 80 % each)
+# Expect: collectionName keeps two Memory objects apart, and reset() of one leaves the other. (guess, after a first look: 80 %; reset, 80 %)
 # Happens: the store has one table without a collection in it. Both show both, of the same user, and reset() of one empties the other. Without dbPath the file is
 # ~/.mem0/vector_store.db, so that all programs of an account share it. A list as a value is never found: in filters it means "one of these".
 # Who is bitten: several agents or projects on one machine, tests that call reset(), and whoever filters by tags.
