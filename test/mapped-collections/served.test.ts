@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { backgroundCall, isMethod, METHODS } from '#contract';
+import type { Presets } from '#provider';
 import { toUnit } from '#ranking';
 import chroma from '../../providers/collections/chroma.ts';
 import lancedb from '../../providers/collections/lancedb.ts';
@@ -186,6 +188,21 @@ describe.each(FIXTURES.filter(({ database }) => names.includes(database)))('$nam
       return log.lines[0]?.message;
     }, String);
     expect(said).toContain(named);
+  });
+
+  it('[Decision 64] with the preset of another library that reads it otherwise, doctor names the right one, and none makes it writable', async () => {
+    const place = await placeOf(fixture);
+    const { presets } = DATABASES[database];
+    const read = (name: string) => ({ ...(presets as Presets)[name], library: '', versions: '', signs: [] });
+    for (const other of Object.keys(presets).filter((each) => each !== 'custom')) {
+      if (isDeepStrictEqual(read(other), read(preset))) continue;
+      const said = await module.diagnose?.({ ...place, preset: other }, contextWith() as never);
+      expect(said?.filter(({ level }) => level !== 'ok').map(({ message }) => message)).toContainEqual(
+        expect.stringContaining(`${known} fills it: ${SETTING}_PRESET=${preset}`),
+      );
+      if (!writable)
+        await expect(module.open({ ...place, preset: other, writable: true }, contextWith())).rejects.toThrow(SETTING);
+    }
   });
 
   it.skipIf(writable)('cannot be made writable, as the message says', async () => {
