@@ -29,6 +29,8 @@ interface Served {
   readonly client: Client;
   /** Why the gateway may not write. */
   readonly read_only: string | undefined;
+  /** What every document has besides its user: some libraries make columns of the keys of the first one, and want all of them. */
+  readonly metadata: object;
   /** The key of the metadata that the gateway reads as tags, and that of times; undefined: there is none. */
   readonly keys?: { readonly tags: string; readonly created: string } | undefined;
   close(): Promise<void>;
@@ -49,12 +51,13 @@ export async function serveCollection({
   const options = { ...place, preset, writable: read_only === undefined };
   const open = (more: object) =>
     openSubject({ provider: database, options: { ...options, ...more }, mode: 'vector', embedder: hashingEmbedder(8) });
+  const metadata = { topic: 'music', stars: 1 };
   const keys = { tags: 'labels', created: 'written' };
   const [tags_field, created_field] = Object.values(keys).map((key) => user.replace('user_id', key));
   // A column that is not there can be named by no setting.
   return open({ tags_field, created_field }).then(
-    (subject) => ({ ...subject, read_only, keys }),
-    async () => ({ ...(await open({})), read_only }),
+    (subject) => ({ ...subject, read_only, metadata, keys }),
+    async () => ({ ...(await open({})), read_only, metadata }),
   );
 }
 
@@ -90,12 +93,12 @@ export async function serveTable({
     ...{ DATABASE_URL: url, OPENAI_BASE_URL: base_url, OPENAI_API_KEY: 'none', OMP_EMBEDDER: 'openai' },
     ...{ OMP_EMBEDDING_MODEL: 'eight', ...env, ...(read_only === undefined && { OMP_MAPPING_WRITABLE: 'true' }) },
   });
-  return { ...served, read_only };
+  return { ...served, read_only, metadata: {} };
 }
 
 /** Each step with what came of it. */
 export async function together(
-  { client, read_only, keys }: Served,
+  { client, read_only, metadata, keys }: Served,
   ask: Ask,
 ): Promise<Readonly<Record<string, string>>> {
   const said: Record<string, string> = {};
@@ -106,8 +109,7 @@ export async function together(
     );
   };
   const user_id = 'eve';
-  // Some libraries make a column of each key of the first document, and want all of them.
-  const owned = { user_id, topic: 'music', stars: 1 };
+  const owned = { user_id, ...metadata };
   const hits = async (query: string) =>
     (await ask('search', query, user_id)) as [text: string, score: number, metadata?: Record<string, unknown>][];
   const found = async (query: string) => (await hits(query)).map(([text]) => text);
@@ -160,8 +162,8 @@ export async function together(
     if (read_only === undefined)
       await step('the library reads tags and times of the gateway', async () => {
         const { created_at } = await client.add({ user_id, content: 'dives deep', tags: ['sea', 'sun'] });
-        const metadata = (await hits('dives deep'))[0]?.[2];
-        return isDeepStrictEqual([metadata?.[keys.tags], metadata?.[keys.created]], [['sea', 'sun'], created_at]);
+        const read = (await hits('dives deep'))[0]?.[2];
+        return isDeepStrictEqual([read?.[keys.tags], read?.[keys.created]], [['sea', 'sun'], created_at]);
       });
   }
   await step('the library deletes', async () => {
