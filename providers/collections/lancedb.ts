@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Connection, Table } from '@lancedb/lancedb';
@@ -61,18 +62,28 @@ export default defineCollection({
       loadPackage(() => import('apache-arrow'), 'apache-arrow@18.1'),
     ]);
     const path = resolve(folder ?? join(data_dir, 'lancedb'));
+    if (preset !== undefined && !existsSync(path))
+      throw new Error(
+        `there is no folder ${path}: OMP_LANCEDB_FOLDER is the one in which the application keeps the table`,
+      );
     try {
       await mkdir(path, { recursive: true });
     } catch (cause) {
       throw new Error('the folder of OMP_LANCEDB_FOLDER cannot be made: it must be a folder, and writable', { cause });
     }
     // 0: what other processes wrote is seen at once.
-    const connection = await client.connect(path, { readConsistencyInterval: 0 });
+    const connection = await client.connect(path, {
+      readConsistencyInterval: 0,
+      namespaceClientProperties: READS_ONLY,
+    });
     return new LanceTable({ client, arrow, connection, name: table, isMapped: preset !== undefined, log });
   },
   failure,
   diagnose: (collection) => (collection as LanceTable).findings(),
 });
+
+/** Else the engine writes a list of the tables, `__manifest`, into a folder that it only opens. */
+const READS_ONLY = { manifest_enabled: 'false' };
 
 const TRAITS: Traits = {
   measure: 'cosine distance',

@@ -6,6 +6,7 @@ import type {
   FoundPoint,
   MappingOptions,
   Measure,
+  Preset,
   Presets,
 } from './collection.ts';
 import { equals } from './filters.ts';
@@ -68,7 +69,12 @@ export async function examineMapped(
   const mapping = mappingOf(name, presets, options, { nested: traits.nested === true, noun });
   const chosen = `${settingOf(name, 'preset')}=${options.preset}`;
   const description = await collection.describe(call);
-  if (!description) throw new Error(`${title} has no such collection, and with ${chosen} the gateway creates none`);
+  if (!description) {
+    const place = settingOf(name, 'table' in options ? 'table' : 'collection');
+    throw new Error(
+      `${title} has no such ${noun}, and with ${chosen} the gateway creates none: ${place} is the name that the application gave it`,
+    );
+  }
   const { mistake, dimensions, measure = traits.measure } = description;
   if (mistake !== undefined) throw new Error(`the collection cannot be served: ${mistake}`);
   // An empty one may not know it yet.
@@ -85,10 +91,14 @@ export async function examineMapped(
   const nobody =
     `none of ${points.length} sampled points has a text in "${mapping.node ?? mapping.text}" and one user in "${mapping.user}" ` +
     `(${settingOf(name, 'text_field')}, ${settingOf(name, 'user_field')}); they have ${namesIn(points, mapping.nested)}`;
-  const other =
-    found === undefined || found === options.preset
-      ? ''
-      : `, as ${presets[found]?.library} fills it: ${settingOf(name, 'preset')}=${found}`;
+  const filler = found === options.preset ? undefined : presets[found ?? ''];
+  const better = `${settingOf(name, 'preset')}=${found}`;
+  const other = filler === undefined ? '' : `, as ${filler.library} fills it: ${better}`;
+  // Two presets may read the same fields. `custom` is for what the library fills no more.
+  const isOther =
+    filler !== undefined && options.preset !== 'custom' && !readsAlike(filler, presets[options.preset ?? '']);
+  if (isOther && options.writable && filler.read_only !== undefined)
+    throw new Error(`${settingOf(name, 'writable')} cannot be used with ${chosen}${other}, and ${filler.read_only}`);
   // What the database cannot take as the name of a field shows here, and not in a request. One that lists to sample takes any.
   for (const [place, field] of collection.sample ? [] : placesOf(mapping)) {
     const filter = place === 'user' || place === 'scope' ? equals(field, '-') : undefined;
@@ -107,6 +117,7 @@ export async function examineMapped(
     ...{ mapping, description, measure, comparable, temporal, found },
     noMemories: points.length > 0 && memories.length === 0 ? nobody + other : undefined,
     warnings: [
+      ...(isOther ? [`${chosen} can read it, but ${filler.library} fills it: ${better}`] : []),
       ...(mapping.created === undefined || temporal
         ? []
         : [
@@ -121,6 +132,9 @@ export async function examineMapped(
     ],
   };
 }
+
+const readsAlike = (a: Preset, b: Preset | undefined): boolean =>
+  (['text', 'user', 'node', 'created', 'read_only'] as const).every((key) => a[key] === b?.[key]);
 
 const isUnit = (vector: Float32Array): boolean =>
   Math.abs(vector.reduce((sum, component) => sum + component * component, 0) - 1) < 1e-3;

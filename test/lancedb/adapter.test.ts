@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect } from '@lancedb/lancedb';
 import { expect, it } from 'vitest';
@@ -75,6 +75,30 @@ it('[Decision 50] doctor says what there is, and changes nothing', async () => {
   expect((await findingsOf(folder)).at(-1)?.message).toMatch(/no collection yet/);
   await (await open(folder)).close();
   expect(await findingsOf(folder)).toContainEqual({ area: 'size', level: 'ok', message: '1 points in 1 parts' });
+});
+
+it('[Decision 64] nothing is written into the folder of another application, and none is made', async () => {
+  const theirs = temporaryFolder();
+  // As Python's client does by itself.
+  const application = await connect(theirs, { namespaceClientProperties: { manifest_enabled: 'false' } });
+  await application.createTable('notes', [
+    { id: 'a', vector: [1, 2, 3, 4], text: 'tea', metadata: { user_id: 'ana' } },
+  ]);
+  const at = { folder: theirs, table: 'notes', preset: 'langchain' };
+  for (const options of [at, { ...at, preset: undefined }]) await findingsOf(theirs, options);
+  const store = await open(theirs, at);
+  expect(await store.list(listOf('ana'), call)).toHaveLength(1);
+  await store.close();
+  expect(await readdir(theirs)).toEqual(['notes.lance']);
+  const absent = join(theirs, 'absent');
+  for (const [options, says] of [
+    [{ ...at, folder: absent }, `no folder ${absent}`],
+    [{ ...at, table: 'others' }, 'OMP_LANCEDB_TABLE'],
+  ] as const)
+    expect(await findingsOf(theirs, options)).toMatchObject([
+      { level: 'problem', message: expect.stringContaining(says) },
+    ]);
+  expect(await readdir(theirs)).toEqual(['notes.lance']);
 });
 
 it('[SPEC Errors provider_error] a table that is deleted under the gateway is an error that says so, not an empty answer', async () => {

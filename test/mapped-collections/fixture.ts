@@ -118,6 +118,12 @@ export const GIVEN_TO_TABLES: ReadonlyMap<string, Given> = new Map([
   ]),
 ]);
 
+/** The preset that serves what a library filled. Presets of two languages end in the second one; n8n fills some databases as LangChain does. */
+export function presetOf({ library, language }: Pick<Fixture, 'library' | 'language'>, presets: object): string {
+  const own = language === 'javascript' ? [`${library}-js`, `${library}-ts`] : [];
+  return [...own, library, 'langchain'].find((name) => name in presets) as string;
+}
+
 /** All fixtures of a database with the names of their files. */
 export const fixturesOf = <Name extends DatabaseName>(database: Name): (FixtureOf<Name> & { name: string })[] =>
   readdirSync(new URL('fixtures/', FOLDER))

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { backgroundCall, isMethod, METHODS } from '#contract';
+import type { Presets } from '#provider';
 import { toUnit } from '#ranking';
 import chroma from '../../providers/collections/chroma.ts';
 import lancedb from '../../providers/collections/lancedb.ts';
@@ -17,34 +19,7 @@ import { knownCallers } from '../support/known-callers.ts';
 import { contextOf } from '../support/requests.ts';
 import { openSubject, recordingLog } from '../support/subject.ts';
 import { type Database, openedChroma, openedLancedb, openedMilvus, openedQdrant, type Shown } from './databases.ts';
-import { fixturesOf, GIVEN } from './fixture.ts';
-
-/** Which preset serves what each library filled. */
-const PRESET_OF: Readonly<Record<string, string>> = {
-  'qdrant-langchain-javascript': 'langchain-js',
-  'qdrant-langchain-python': 'langchain',
-  'qdrant-llamaindex-javascript': 'llamaindex',
-  'qdrant-llamaindex-python': 'llamaindex',
-  'qdrant-mastra-javascript': 'mastra',
-  'qdrant-mem0-javascript': 'mem0-ts',
-  'qdrant-mem0-python': 'mem0',
-  'qdrant-n8n-javascript': 'n8n',
-  'chroma-langchain-javascript': 'langchain',
-  'chroma-langchain-python': 'langchain',
-  'chroma-llamaindex-javascript': 'llamaindex',
-  'chroma-llamaindex-python': 'llamaindex',
-  'chroma-mastra-javascript': 'mastra',
-  'chroma-mem0-python': 'mem0',
-  'chroma-n8n-javascript': 'langchain',
-  'milvus-langchain-javascript': 'langchain-js',
-  'milvus-langchain-python': 'langchain',
-  'milvus-langchain-python-dynamic': 'langchain',
-  'milvus-llamaindex-python': 'llamaindex',
-  'lancedb-langchain-python': 'langchain',
-  'lancedb-llamaindex-python': 'llamaindex',
-};
-/** Its rows have no ids. */
-const UNSERVED = 'lancedb-langchain-javascript';
+import { fixturesOf, GIVEN, presetOf } from './fixture.ts';
 
 const DATABASES = {
   milvus: { module: milvus, presets: MILVUS, absent: NO_MILVUS, open: openedMilvus },
@@ -55,8 +30,10 @@ const DATABASES = {
 type Name = keyof typeof DATABASES;
 
 const EVERY = [...fixturesOf('qdrant'), ...fixturesOf('chroma'), ...fixturesOf('milvus'), ...fixturesOf('lancedb')];
-const FIXTURES = EVERY.filter(({ name }) => name !== UNSERVED).map((fixture) => {
-  const preset = PRESET_OF[fixture.name] ?? 'custom';
+/** LangChain.js gives no ids to the rows of LanceDB. */
+const isUnserved = ({ database, points: [first] }: (typeof EVERY)[number]) => database === 'lancedb' && !first?.id;
+const FIXTURES = EVERY.filter((fixture) => !isUnserved(fixture)).map((fixture) => {
+  const preset = presetOf(fixture, DATABASES[fixture.database].presets);
   const { library, read_only } = { read_only: undefined, ...Object(DATABASES[fixture.database].presets)[preset] };
   return { ...fixture, preset, known: String(library), writable: read_only === undefined };
 });
@@ -186,6 +163,21 @@ describe.each(FIXTURES.filter(({ database }) => names.includes(database)))('$nam
       return log.lines[0]?.message;
     }, String);
     expect(said).toContain(named);
+  });
+
+  it('[Decision 64] with the preset of another library that reads it otherwise, doctor names the right one, and none makes it writable', async () => {
+    const place = await placeOf(fixture);
+    const { presets } = DATABASES[database];
+    const read = (name: string) => ({ ...(presets as Presets)[name], library: '', versions: '', signs: [] });
+    for (const other of Object.keys(presets).filter((each) => each !== 'custom')) {
+      if (isDeepStrictEqual(read(other), read(preset))) continue;
+      const said = await module.diagnose?.({ ...place, preset: other }, contextWith() as never);
+      expect(said?.filter(({ level }) => level !== 'ok').map(({ message }) => message)).toContainEqual(
+        expect.stringContaining(`${known} fills it: ${SETTING}_PRESET=${preset}`),
+      );
+      if (!writable)
+        await expect(module.open({ ...place, preset: other, writable: true }, contextWith())).rejects.toThrow(SETTING);
+    }
   });
 
   it.skipIf(writable)('cannot be made writable, as the message says', async () => {
@@ -422,7 +414,7 @@ describe.each(names)('the fields of a collection of %s', (name) => {
 });
 
 it('[Decision 64] rows of LanceDB without an id are refused, as the start and doctor say', async () => {
-  const fixture = EVERY.find((each) => each.name === UNSERVED) as Served;
+  const fixture = EVERY.find(isUnserved) as Served;
   const place = await placeOf(fixture);
   const options = { ...place, preset: 'custom', text_field: 'text', user_field: 'user_id' };
   await expect(lancedb.open(options, contextWith())).rejects.toThrow('its rows have no "id"');

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { json } from 'node:stream/consumers';
 import { Document } from '@langchain/core/documents';
 import { OpenAIEmbeddings } from '@langchain/openai';
+import { answer, attempt, keyOf } from './commands.mjs';
 
-const { memories, searches, reread } = await json(process.stdin);
 const { DATABASE: database, DATABASE_URL: url, OPTIONS, OPENAI_BASE_URL: baseURL } = process.env;
 // n8n: documents come from its loader, with what it adds, and get no ids.
 const { n8n = false, owner = 'user_id', index } = JSON.parse(OPTIONS);
@@ -31,41 +30,45 @@ const stores = {
   },
 };
 const { store, of } = await stores[database]();
-if (reread) {
-  const hits = await store.similaritySearch('', 20, of(reread.user_id));
-  await store.delete({ ids: [reread.remove] });
-  const metadata = { ...(n8n && loaded), ...memories[0].attempts.at(-1) };
-  const added = new Document({ pageContent: reread.text, metadata });
-  await store.addDocuments([added], n8n ? undefined : { ids: [randomUUID()] });
-  console.log(JSON.stringify({ read: hits.map(({ pageContent }) => pageContent) }));
-  process.exit();
-}
-const [ids, refused] = [{}, []];
-for (const { key, text, user_id, attempts } of memories) {
-  for (const metadata of attempts) {
-    const all = { ...(n8n && loaded), ...metadata, ...(user_id && { [owner]: user_id }) };
-    if (owner !== 'user_id') delete all.user_id;
-    const id = randomUUID();
-    try {
-      await store.addDocuments([new Document({ pageContent: text, metadata: all })], n8n ? undefined : { ids: [id] });
-      ids[key] = id;
-      break;
-    } catch (error) {
-      refused.push(`${key}: ${error.message.slice(0, 200)}`);
-    }
-  }
-}
-const keyOf = (document) => memories.find(({ text }) => text === document.pageContent).key;
-for (const search of searches) {
-  const hits = (await store.similaritySearchWithScore(search.text, 9, of(search.user_id)))
+const stored = async (text, metadata, id) => {
+  const all = { ...(n8n && loaded), ...metadata, ...(metadata.user_id && { [owner]: metadata.user_id }) };
+  if (owner !== 'user_id') delete all.user_id;
+  await store.addDocuments(
+    [new Document({ pageContent: text, metadata: all })],
+    id === undefined ? undefined : { ids: [id] },
+  );
+};
+const output_fields = ['langchain_text', 'langchain_primaryid'];
+/** Texts near to one with the ids that the store made itself. Those of Milvus it does not show. */
+const made = async (text, filter) =>
+  database === 'milvus'
+    ? (await store.client.query({ collection_name: 'notes', filter: filter ?? '', limit: 9, output_fields })).data.map(
+        (row) => output_fields.map((field) => row[field]),
+      )
+    : (await store.similaritySearch(text, 9, filter)).map(({ pageContent, id }) => [pageContent, id]);
+const nearest = async (text, user_id) =>
+  (await store.similaritySearchWithScore(text, 9, of(user_id)))
     // A store that ignores filters.
-    .filter(([{ metadata }]) => metadata[owner] === search.user_id);
-  search.found = hits.map(([document]) => keyOf(document));
-  search.scores = hits.map(([, score]) => score);
-}
-// Those that the store made itself. In LanceDB there are none.
-for (const document of database === 'lancedb' ? [] : await store.similaritySearch('', 9)) {
-  ids[keyOf(document)] = document.id ?? document.metadata.langchain_primaryid;
-}
-console.log(JSON.stringify({ ids, searches, refused }));
-process.exit();
+    .filter(([{ metadata }]) => metadata[owner] === user_id);
+const commands = {
+  async add(text, metadata) {
+    await stored(text, metadata, n8n ? undefined : randomUUID());
+    return Object.fromEntries(await made(text, of(metadata.user_id)))[text];
+  },
+  async change(id, text, metadata) {
+    // It ignores ids there.
+    if (database === 'milvus') await store.delete({ ids: [id] });
+    await stored(text, metadata, id);
+  },
+  remove: (id) => store.delete({ ids: [id] }),
+  search: async (text, user_id) =>
+    (await nearest(text, user_id)).map(([{ pageContent, metadata }, score]) => [pageContent, score, metadata]),
+};
+const { ids, refused } = await attempt(async (text, metadata) => {
+  const id = randomUUID();
+  await stored(text, metadata, n8n ? undefined : id);
+  return id;
+});
+// In LanceDB there are none.
+for (const [text, id] of database === 'lancedb' ? [] : await made('')) ids[keyOf(text)] = id;
+await answer({ ids, refused }, commands);

@@ -1,10 +1,10 @@
-import json, os, sys
+import json, os
 from uuid import uuid4
 
+from commands import answer, attempt
 from langchain_core.documents import Document
 from langchain_openai import OpenAIEmbeddings
 
-given = json.load(sys.stdin)
 url = os.environ['DATABASE_URL']
 embeddings = OpenAIEmbeddings(model='eight', check_embedding_ctx_length=False)
 
@@ -14,8 +14,7 @@ def qdrant():
     from qdrant_client import QdrantClient, models
 
     client = QdrantClient(url=url)
-    if not given.get('reread'):
-        client.create_collection('notes', vectors_config=models.VectorParams(size=8, distance=models.Distance.COSINE))
+    client.create_collection('notes', vectors_config=models.VectorParams(size=8, distance=models.Distance.COSINE))
     store = QdrantVectorStore(client=client, collection_name='notes', embedding=embeddings)
     of = lambda user: models.Filter(must=[models.FieldCondition(key='metadata.user_id', match=models.MatchValue(value=user))])
     return store, lambda user: {'filter': of(user)}
@@ -47,27 +46,31 @@ def lancedb():
 
 
 store, of_user = {'qdrant': qdrant, 'chroma': chroma, 'milvus': milvus, 'lancedb': lancedb}[os.environ['DATABASE']]()
-again = given.get('reread')
-if again:
-    hits = store.similarity_search('', k=20, **of_user(again['user_id']))
-    store.delete(ids=[again['remove']])
-    metadata = given['memories'][0]['attempts'][-1]
-    store.add_documents([Document(page_content=again['text'], metadata=metadata)], ids=[str(uuid4())])
-    print(json.dumps({'read': [document.page_content for document in hits]}))
-    sys.exit()
-ids, refused = {}, []
-for each in given['memories']:
-    for metadata in each['attempts']:
-        id = str(uuid4())
-        try:
-            store.add_documents([Document(page_content=each['text'], metadata=metadata)], ids=[id])
-            ids[each['key']] = id
-            break
-        except Exception as error:
-            refused.append(f'{each["key"]}: {str(error)[:200]}')
-keys = {each['text']: each['key'] for each in given['memories']}
-for search in given['searches']:
-    hits = store.similarity_search_with_score(search['text'], k=9, **of_user(search['user_id']))
-    search['found'] = [keys[document.page_content] for document, _ in hits]
-    search['scores'] = [float(score) for _, score in hits]
-print(json.dumps({'ids': ids, 'searches': given['searches'], 'refused': refused}))
+
+
+def add(text, metadata, id=None):
+    id = id or str(uuid4())
+    store.add_documents([Document(page_content=text, metadata=metadata)], ids=[id])
+    return id
+
+
+def change(id, text, metadata):
+    if os.environ['DATABASE'] == 'milvus':
+        return store.upsert(ids=[id], documents=[Document(page_content=text, metadata=metadata)])
+    # In LanceDB two rows would have the id.
+    if os.environ['DATABASE'] == 'lancedb':
+        remove(id)
+    add(text, metadata, id)
+
+
+def remove(id):
+    store.delete(ids=[id])
+
+
+def search(text, user):
+    hits = store.similarity_search_with_score(text, k=9, **of_user(user))
+    return [(document.page_content, float(score), document.metadata) for document, score in hits]
+
+
+recorded = attempt(add)
+answer(recorded, add=add, change=change, remove=remove, search=search)

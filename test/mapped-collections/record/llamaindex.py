@@ -1,12 +1,12 @@
-import json, os, sys
+import json, os
 
+from commands import answer, attempt
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 from llama_index.embeddings.openai import OpenAIEmbedding
 
-given = json.load(sys.stdin)
 database, url = os.environ['DATABASE'], os.environ['DATABASE_URL']
 options = json.loads(os.environ['OPTIONS'])
 
@@ -43,21 +43,29 @@ store = {'qdrant': qdrant, 'chroma': chroma, 'milvus': milvus, 'lancedb': lanced
 Settings.llm = MockLLM()
 Settings.embed_model = OpenAIEmbedding(model_name='eight')
 index = VectorStoreIndex(nodes=[], storage_context=StorageContext.from_defaults(vector_store=store))
-ids, refused = {}, []
-for each in given['memories']:
-    for metadata in each['attempts']:
-        # Without what surrounds the text, so that its vector is that of the text alone.
-        node = TextNode(text=each['text'], metadata=metadata, excluded_embed_metadata_keys=list(metadata))
-        try:
-            index.insert_nodes([node])
-            ids[each['key']] = node.node_id
-            break
-        except Exception as error:
-            refused.append(f'{each["key"]}: {str(error)[:200]}')
-keys = {id: key for key, id in ids.items()}
-for search in given['searches']:
-    filters = MetadataFilters(filters=[ExactMatchFilter(key='user_id', value=search['user_id'])])
-    hits = index.as_retriever(similarity_top_k=9, filters=filters).retrieve(search['text'])
-    search['found'] = [keys[hit.node.node_id] for hit in hits]
-    search['scores'] = [hit.score for hit in hits]
-print(json.dumps({'ids': ids, 'searches': given['searches'], 'refused': refused}))
+
+
+def add(text, metadata, id=None):
+    # Without what surrounds the text, so that its vector is that of the text alone.
+    node = TextNode(text=text, metadata=metadata, excluded_embed_metadata_keys=list(metadata), **({'id_': id} if id else {}))
+    index.insert_nodes([node])
+    return node.node_id
+
+
+def change(id, text, metadata):
+    remove(id)
+    add(text, metadata, id)
+
+
+def remove(id):
+    store.delete_nodes(node_ids=[id])
+
+
+def search(text, user):
+    filters = MetadataFilters(filters=[ExactMatchFilter(key='user_id', value=user)])
+    hits = index.as_retriever(similarity_top_k=9, filters=filters).retrieve(text)
+    return [(hit.node.get_content(), hit.score, hit.node.metadata) for hit in hits]
+
+
+recorded = attempt(add)
+answer(recorded, add=add, change=change, remove=remove, search=search)

@@ -8,20 +8,17 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openChroma } from '../../chroma/start.ts';
 import { embeddingsServer, sendJson } from '../../embedding/embeddings-server.ts';
 import { vectorOf } from '../../mapped/documented.ts';
 import { freePort } from '../../process/postgres-cluster.ts';
-import { hashingEmbedder } from '../../support/hashing-embedder.ts';
-import { openSubject } from '../../support/subject.ts';
 import { type DatabaseName, type Fixture, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
 import { installCompiled, RUNS_OF_COMPILED } from './compiled.ts';
 import { openPostgres, RUNS_ON_POSTGRES, SEARCHES_OF_TABLES } from './postgres.ts';
 import { type Recorded, readCollection } from './read.ts';
-import { type Ask, together } from './together.ts';
+import { type Ask, serveCollection, serveTable, together } from './together.ts';
 
 /*
  * Records the fixtures again: `npx tsx --conditions=source test/mapped-collections/record/main.ts [part of a name …]`. Each library is installed in its
@@ -136,21 +133,13 @@ const RUNS: Readonly<Record<string, Run>> = {
   ...RUNS_OF_COMPILED,
 };
 
-/** Presets of those that may be written. */
-const PRESETS: Readonly<Record<string, string>> = {
-  ...{ 'qdrant-langchain-python': 'langchain', 'qdrant-langchain-javascript': 'langchain-js' },
-  ...{ 'qdrant-n8n-javascript': 'n8n', 'qdrant-mastra-javascript': 'mastra', 'chroma-mastra-javascript': 'mastra' },
-  ...{ 'chroma-langchain-python': 'langchain', 'chroma-langchain-javascript': 'langchain' },
-  ...{ 'chroma-n8n-javascript': 'langchain', 'milvus-langchain-python': 'langchain' },
-  ...{ 'milvus-langchain-python-dynamic': 'langchain', 'lancedb-langchain-python': 'langchain' },
-};
 const SEARCHES = [
   { user_id: 'ana', text: 'what does she drink' },
   { user_id: 'ana', text: 'lives in Lisbon' },
   { user_id: 'ben', text: 'an instrument, such as the cello' },
 ];
 
-/** `--together`: not to record, but to let a gateway and the library write the same table of Postgres. */
+/** `--together`: not to record, but to let a gateway and the library write the same collection or table while both run. */
 const TOGETHER = process.argv.includes('--together');
 
 const HERE = fileURLToPath(new URL('./', import.meta.url));
@@ -175,8 +164,9 @@ function install({ program, packages }: Run): { command: string; args: string[] 
     }
   }
   // A program of JavaScript finds what it imports from its own folder, and one of Python must not have the name of a library.
-  const copy = join(folder, `program${extname(program)}`);
+  const [copy, commands] = [join(folder, `program${extname(program)}`), `commands${extname(program)}`];
   copyFileSync(join(HERE, program), copy);
+  copyFileSync(join(HERE, commands), join(folder, commands));
   return { command: python ? join(folder, 'bin/python') : process.execPath, args: [copy] };
 }
 
@@ -279,7 +269,16 @@ async function record(name: string, run: Run): Promise<void> {
         if (error !== undefined) throw new Error(error);
         return answer;
       };
-      console.log(name, await together({ url: db.url, base_url: embeddings.base_url, collection }, ask));
+      const at = { url: db.url, collection };
+      const opened =
+        database === 'postgres'
+          ? serveTable({ ...at, base_url: embeddings.base_url })
+          : serveCollection({ ...at, database, library, language });
+      const came = await opened.then(
+        (served) => together(served, ask).finally(served.close),
+        (error: Error) => ({ 'the gateway': `does not start: ${error.message}` }),
+      );
+      console.log(name, came);
       child.stdin.end();
       await ended;
       return;
@@ -301,88 +300,6 @@ async function* jsonLines(output: Readable): AsyncGenerator<unknown, undefined> 
   for await (const line of createInterface({ input: output })) if (line.startsWith('{')) yield JSON.parse(line);
 }
 
-/** What a program of a library says, run on a database. */
-async function said(name: string, run: Run, url: string, given: object): Promise<Recorded & Reread> {
-  const { command, args } = install(run);
-  const [embeddings, home] = [await openEmbeddings(), await mkdtemp(join(tmpdir(), 'omp-record-'))];
-  try {
-    const child = spawn(command, args, {
-      stdio: ['pipe', 'pipe', 'inherit'],
-      cwd: home,
-      env: {
-        ...{ PATH: process.env.PATH, HOME: home, MEM0_DIR: home, MEM0_TELEMETRY: 'False' },
-        ...{ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: embeddings.base_url, OPENAI_API_BASE: embeddings.base_url },
-        ...{ DATABASE: databaseOf(name), DATABASE_URL: url },
-        OPTIONS: JSON.stringify(run.options ?? {}),
-      },
-    });
-    child.stdin.end(`${JSON.stringify(given)}\n`);
-    const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-    if (status !== 0) throw new Error(`${name}: the program ended with ${status}\n${output}`);
-    return JSON.parse(output.trim().split('\n').at(-1) as string);
-  } finally {
-    await Promise.all([embeddings.close(), rm(home, { recursive: true })]);
-  }
-}
-const databaseOf = (name: string) => name.split('-')[0] as DatabaseName;
-
-/** What every library is given. */
-const givenOn = (database: DatabaseName) => ({
-  // LanceDB cannot filter by a key of an object that a row lacks (findings/lancedb-missing-key-fails-filters.sh).
-  memories: [...(database === 'postgres' ? GIVEN_TO_TABLES : GIVEN).values()].map((given) => ({
-    ...given,
-    attempts: [...(database === 'lancedb' ? [] : [ownedBy(given)]), plainOf(given)],
-  })),
-  searches: SEARCHES,
-});
-
-/** What a program says that reads, removes and adds in a collection that is there (`reread`). */
-interface Reread {
-  /** Contents that it finds for ana. */
-  readonly read: readonly string[];
-}
-
-/** Prints what the library reads of what the gateway wrote in its collection, and the gateway of what the library wrote. */
-async function readBothWays(name: string, run: Run): Promise<void> {
-  const preset = PRESETS[name];
-  if (preset === undefined) return;
-  const database = databaseOf(name);
-  const db = await openDatabase(database);
-  try {
-    const { ids } = await said(name, run, db.url, givenOn(database));
-    const place = database === 'lancedb' ? { folder: db.url, table: 'notes' } : { url: db.url, collection: 'notes' };
-    const options = { ...place, preset, writable: true };
-    const { client, close } = await openSubject({
-      provider: database,
-      options,
-      mode: 'vector',
-      embedder: hashingEmbedder(8),
-    });
-    const added = await client.tell('POST', '/memories', { user_id: 'ana', content: 'plays chess on Sundays' });
-    const changed = await client.tell('PATCH', client.byId(ids.peanuts as string), {
-      content: 'is allergic to walnuts',
-    });
-    const deleted = await client.tell('DELETE', client.byId(ids.tea as string));
-    const given = { ...givenOn(database), reread: { user_id: 'ana', remove: ids.lisbon, text: 'sings in a choir' } };
-    const { read } = await said(name, run, db.url, given);
-    const { items } = await client.list({ user_id: 'ana' });
-    await close();
-    const now = items.map(({ content }) => content).sort();
-    const expected = [
-      ...(added.status === 201 ? ['plays chess on Sundays'] : []),
-      ...['is allergic to walnuts', 'lives in Lisbon', GIVEN.get('lines')?.text ?? '', GIVEN.get('ferry')?.text ?? ''],
-    ].sort();
-    const after = [...expected.filter((each) => each !== 'lives in Lisbon'), 'sings in a choir'].sort();
-    const verdict = (found: readonly string[], right: readonly string[]) =>
-      JSON.stringify([...found].sort()) === JSON.stringify(right) ? 'right' : `WRONG ${JSON.stringify(found)}`;
-    console.log(
-      `${name}: statuses ${added.status}, ${changed.status}, ${deleted.status}; the library reads ${verdict(read, expected)}; the gateway reads ${verdict(now, after)}`,
-    );
-  } finally {
-    await db.close();
-  }
-}
-
 /** JSON with a line for each point and each search. */
 function format({ points, searches, ...rest }: Recorded & { readonly points: readonly unknown[] }): string {
   const lines = (name: string, all: readonly unknown[]) =>
@@ -393,8 +310,6 @@ function format({ points, searches, ...rest }: Recorded & { readonly points: rea
 
 await mkdir(CACHE, { recursive: true });
 const wanted = process.argv.slice(2).filter((part) => !part.startsWith('--'));
-const isBothWays = process.argv.includes('--both-ways');
 for (const [name, run] of Object.entries(RUNS)) {
-  if (wanted.length === 0 || wanted.some((part) => name.includes(part)))
-    await (isBothWays ? readBothWays(name, run) : record(name, run));
+  if (wanted.length === 0 || wanted.some((part) => name.includes(part))) await record(name, run);
 }

@@ -1,5 +1,5 @@
 import { register } from 'node:module';
-import { json } from 'node:stream/consumers';
+import { answer, attempt } from './commands.mjs';
 
 // It imports SQLite, which has to be compiled, for a history that is turned off here: an empty class.
 const HOOK = `export const resolve = (specifier, context, next) => specifier === 'better-sqlite3'
@@ -7,7 +7,6 @@ const HOOK = `export const resolve = (specifier, context, next) => specifier ===
 register(`data:text/javascript,${encodeURIComponent(HOOK)}`);
 const { Memory } = await import('mem0ai/oss');
 
-const { memories, searches } = await json(process.stdin);
 const { DATABASE: provider, DATABASE_URL: url, OPENAI_BASE_URL: baseURL, OPENAI_API_KEY: apiKey } = process.env;
 const memory = new Memory({
   vectorStore: { provider, config: { url, collectionName: 'memories', dimension: 8, embeddingModelDims: 8 } },
@@ -15,22 +14,18 @@ const memory = new Memory({
   llm: { provider: 'openai', config: { apiKey, baseURL } },
   disableHistory: true,
 });
-const [ids, refused] = [{}, []];
-for (const { key, text, user_id, metadata } of memories) {
-  // A memory of mem0 has a user, an agent or a run.
-  const owner = user_id ? { userId: user_id } : { agentId: 'agent' };
-  try {
-    const { results } = await memory.add(text, { ...owner, metadata, infer: false });
-    ids[key] = results[0].id;
-  } catch (error) {
-    refused.push(`${key}: ${error.message}`);
-  }
-}
-const keyOf = (id) => Object.keys(ids).find((key) => ids[key] === id);
-for (const search of searches) {
-  const { results } = await memory.search(search.text, { filters: { user_id: search.user_id }, topK: 9, threshold: 0 });
-  search.found = results.map(({ id }) => keyOf(id));
-  search.scores = results.map(({ score }) => score);
-}
-console.log(JSON.stringify({ collection: 'memories', ids, searches, refused }));
-process.exit();
+const commands = {
+  async add(text, { user_id: userId, ...metadata }) {
+    // A memory of mem0 has a user, an agent or a run.
+    const owner = userId ? { userId } : { agentId: 'agent' };
+    return (await memory.add(text, { ...owner, metadata, infer: false })).results[0].id;
+  },
+  change: (id, text) => memory.update(id, { text }),
+  remove: (id) => memory.delete(id),
+  async search(text, user_id) {
+    const { results } = await memory.search(text, { filters: { user_id }, topK: 9, threshold: 0 });
+    return results.map(({ memory: content, score, metadata }) => [content, score, metadata]);
+  },
+};
+const recorded = await attempt(commands.add);
+await answer({ collection: 'memories', ...recorded }, commands);

@@ -1,9 +1,10 @@
-import json, os, sys
+import json, os
 from uuid import uuid4
 
-# Tables of Postgres. After its first answer the program takes commands, a line each, and answers each with a line (together.ts).
+from commands import answer, attempt, searched
 
-given = json.loads(sys.stdin.readline())
+# Tables of Postgres.
+
 url, library, options = os.environ['DATABASE_URL'], os.environ['LIBRARY'], json.loads(os.environ['OPTIONS'])
 psycopg = url.replace('postgres://', 'postgresql+psycopg://')
 METRICS = ('cosine', 'l2', 'inner product')
@@ -403,25 +404,8 @@ STORES = {each.__name__.lower(): each for each in (Langchain, LangchainTables, L
 Store = STORES[library]
 stores = {metric: Store(metric) for metric in getattr(Store, 'metrics', METRICS)}
 first = stores['cosine']
-ids, refused = {}, []
-for each in given['memories']:
-    for metadata in each['attempts']:
-        try:
-            ids[each['key']] = first.add(each['text'], dict(metadata))
-            break
-        except Exception as error:
-            refused.append(f'{each["key"]}: {str(error)[:200]}')
-keys = {each['text']: each['key'] for each in given['memories']}
-searches = []
-for search in given['searches']:
-    for metric, store in stores.items():
-        hits = store.search(search['text'], search['user_id'])
-        searches.append({**search, 'metric': metric, 'found': [keys[text] for text, _ in hits], 'scores': [float(score) for _, score in hits]})
-print(json.dumps({'collection': Store.collection, 'ids': ids, 'searches': searches, 'refused': refused}), flush=True)
-for line in sys.stdin:
-    name, arguments = json.loads(line)
-    try:
-        answer = {'answer': getattr(first, name)(*arguments)}
-    except Exception as error:
-        answer = {'error': f'{type(error).__name__}: {str(error)[:300]}'}
-    print(json.dumps(answer), flush=True)
+recorded = attempt(first.add)
+by_metric = [searched(store.search, metric=metric) for metric, store in stores.items()]
+searches = [each for one in zip(*by_metric) for each in one]
+commands = {name: getattr(first, name) for name in ('add', 'search', 'change', 'remove')}
+answer({'collection': Store.collection, **recorded, 'searches': searches}, **commands)
