@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { connect } from '@lancedb/lancedb';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { backgroundCall, isMethod, METHODS } from '#contract';
 import { toUnit } from '#ranking';
 import chroma from '../../providers/collections/chroma.ts';
 import lancedb from '../../providers/collections/lancedb.ts';
+import { layoutOf } from '../../providers/collections/mapped/milvus.ts';
 import { CHROMA, LANCEDB, MILVUS, QDRANT } from '../../providers/collections/mapped/presets.ts';
 import { vectorIn } from '../../providers/collections/mapped/qdrant.ts';
 import milvus from '../../providers/collections/milvus.ts';
@@ -438,6 +440,44 @@ it('[Decision 64] a field that no column of LanceDB is, is refused at the start 
   await expect(lancedb.open(options, contextWith())).rejects.toThrow('OMP_LANCEDB_UPDATED_FIELD');
 });
 
+it('[Decision 64] rows of LanceDB that share an id, as its libraries may write them, are changed and removed for no other user', async () => {
+  const rows = (owners: readonly string[], id: string) =>
+    owners.map((owner) => ({ id, fields: { text: `of ${owner}`, owner: { id: owner, more: owner } } }));
+  const database = opened.get('lancedb') as Database;
+  await database.put('shared', [...rows(['ana', 'ben'], 'both'), ...rows(['eve', 'eve'], 'own')], new Array(8).fill(1));
+  const { client: caller, of, all } = await gatewayOn('lancedb', 'shared', CUSTOM);
+  const before = await all();
+  const ana = of('ana');
+  for (const reply of [
+    await ana.tell('PATCH', ana.byId('both'), { content: 'x' }),
+    await ana.tell('DELETE', ana.byId('both')),
+    await caller.tell('DELETE', '/users/ana/memories'),
+    await caller.tell('PATCH', caller.byId('own'), { content: 'x' }),
+  ])
+    expect(expectError(reply, 'unsupported_capability').message).toMatch(/^several points .* have this id/);
+  expect(await all()).toEqual(before);
+  await caller.erase('eve');
+  expect(await all()).toEqual(before.filter(({ id }) => id === 'both'));
+});
+
+it('[Decision 64] a row of LanceDB without an id is no memory', async () => {
+  const { folder } = (opened.get('lancedb') as Database).place('') as { folder: string };
+  const connection = await connect(folder);
+  const row = { text: 'tea', owner: 'ana', vector: new Array(8).fill(1) };
+  await connection.createTable('nameless', [
+    { id: 'one', ...row },
+    { id: null, ...row },
+  ]);
+  connection.close();
+  const { client: caller } = await gatewayOn('lancedb', 'nameless', {
+    ...CUSTOM,
+    user_field: 'owner',
+    created_field: undefined,
+  });
+  const found = await caller.search({ user_id: 'ana', q: 'tea' });
+  expect(found.map(({ memory }) => memory.id)).toEqual(['one']);
+});
+
 describe.skipIf(NO_MILVUS !== '')('a collection of Milvus', () => {
   const named = (name: string) => FIXTURES.find((fixture) => fixture.name === name) as Served;
 
@@ -463,6 +503,22 @@ describe.skipIf(NO_MILVUS !== '')('a collection of Milvus', () => {
     const reply = await caller.tell('PATCH', caller.byId('1'), { content: 'x' });
     expect(expectError(reply, 'unsupported_capability').message).toMatch(/a number of the point is too large/);
     expect(await all()).toEqual(before);
+  });
+
+  it('[Decision 64] keeps such a number in a list that a column of JSON holds', () => {
+    const column = { nullable: true, default_value: null };
+    const fields = [
+      { ...column, name: 'pk', data_type: 'VarChar', is_primary_key: true },
+      { ...column, name: 'vector', data_type: 'FloatVector', dim: '8' },
+      { ...column, name: 'more', data_type: 'JSON' },
+      { ...column, name: 'counts', data_type: 'Array' },
+    ];
+    const { layout } = layoutOf({ fields, enable_dynamic_field: false } as never, true);
+    const change = { id: '1', fields: {} };
+    // The client shows the integers of an array as texts.
+    const kept = { pk: '1', counts: ['9007199254740993'] };
+    expect(layout.rowOf(change, { ...kept, more: [1] })).toEqual({ ...kept, more: [1] });
+    expect(() => layout.rowOf(change, { ...kept, more: [2 ** 53] })).toThrow('a number of the point is too large');
   });
 
   it('[Decision 64] takes no longer text than its column', async () => {

@@ -86,7 +86,8 @@ export async function pointsIn(
   return Array.from(
     { length: rows.numRows },
     (_, at): Match => ({
-      id: String(ids?.get(at)),
+      // Empty: another application gave it none.
+      id: String(ids?.get(at) ?? ''),
       fields: Object.fromEntries(read.map((column, place) => [column.name, cellValue(cells[place]?.get(at), column)])),
       ...(vectors && { vector: Float32Array.from(vectors.get(at) ?? []) }),
       measure: Number(measures?.get(at)),
