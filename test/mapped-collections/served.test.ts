@@ -460,22 +460,32 @@ it('[Decision 64] rows of LanceDB that share an id, as its libraries may write t
   expect(await all()).toEqual(before.filter(({ id }) => id === 'both'));
 });
 
-it('[Decision 64] a row of LanceDB without an id is no memory', async () => {
+/** Made of rows, past the gateway. */
+async function gatewayOnRows(rows: Record<string, unknown>[], options: object) {
+  const collection = `rows_${randomUUID().replaceAll('-', '_')}`;
   const { folder } = (opened.get('lancedb') as Database).place('') as { folder: string };
   const connection = await connect(folder);
-  const row = { text: 'tea', owner: 'ana', vector: new Array(8).fill(1) };
-  await connection.createTable('nameless', [
-    { id: 'one', ...row },
-    { id: null, ...row },
-  ]);
+  await connection.createTable(
+    collection,
+    rows.map((row) => ({ text: 'tea', vector: new Array(8).fill(1), ...row })),
+  );
   connection.close();
-  const { client: caller } = await gatewayOn('lancedb', 'nameless', {
-    ...CUSTOM,
-    user_field: 'owner',
-    created_field: undefined,
-  });
+  return gatewayOn('lancedb', collection, { preset: 'langchain', writable: true, ...options });
+}
+
+it('[Decision 64] a row of LanceDB without an id is no memory', async () => {
+  const rows = ['one', null].map((id) => ({ id, owner: 'ana' }));
+  const { client: caller } = await gatewayOnRows(rows, { user_field: 'owner' });
   const found = await caller.search({ user_id: 'ana', q: 'tea' });
   expect(found.map(({ memory }) => memory.id)).toEqual(['one']);
+});
+
+it('[Decision 64] keys of an object on LanceDB may have any name, and a change keeps them', async () => {
+  const more = Object.fromEntries(['x`y', "x'y", 'x"y', 'x.y', 'x\\y', 'X Y'].map((key) => [key, 'kept']));
+  const rows = [{ id: 'one', metadata: { user_id: 'ana', folder: 'a', ...more } }];
+  const { client: caller, point } = await gatewayOnRows(rows, { scope_field: 'metadata.folder' });
+  await caller.update('one', { scope: 'b' });
+  expect((await point('one'))?.fields).toMatchObject({ metadata: { user_id: 'ana', folder: 'b', ...more } });
 });
 
 describe.skipIf(NO_MILVUS !== '')('a collection of Milvus', () => {

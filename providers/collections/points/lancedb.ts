@@ -155,7 +155,7 @@ function setter(value: unknown, column: Column, path: string): string {
 }
 
 /** Double quotes would make a text of it. A dot goes into an object. */
-const quoted = (name: string): string => `\`${name}\``;
+const quoted = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 const pathOf = (field: string): string => stepsOf(field).map(quoted).join('.');
 const literal = (value: string | number): string =>
   typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`;
