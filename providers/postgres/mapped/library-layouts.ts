@@ -14,7 +14,7 @@ export interface LibraryLayout {
   readonly columns: Readonly<Record<string, string>>;
   /** The application may add columns. */
   readonly open?: true;
-  /** Columns that no other library has together: a table with these and other columns than above is one of another version. */
+  /** Columns that no other library has together: a table with these and other columns than above is one of another version. Empty: there are none. */
   readonly signs: readonly string[];
   /** Part of an index that tells this version from one with the same columns. */
   readonly index?: string;
@@ -140,6 +140,47 @@ export const LIBRARY_LAYOUTS: readonly LibraryLayout[] = [
     columns: { id: TEXT, vec: VECTOR, metadata: 'jsonb' },
     signs: ['vec', 'metadata'],
   },
+  {
+    library: 'Spring AI (PgVectorStore)',
+    versions: [
+      'org.springframework.ai:spring-ai-pgvector-store 2.0.1',
+      'org.springframework.ai:spring-ai-pgvector-store 1.0.4',
+    ],
+    preset: 'spring-ai',
+    columns: { id: 'uuid', content: 'text', metadata: 'json', embedding: VECTOR },
+    signs: [],
+  },
+  {
+    library: 'LangChain4j (PgVectorEmbeddingStore)',
+    versions: ['dev.langchain4j:langchain4j-pgvector 1.13.0-beta23', 'dev.langchain4j:langchain4j-pgvector 0.36.2'],
+    preset: 'langchain4j',
+    columns: { embedding_id: 'uuid', embedding: VECTOR, text: 'text', metadata: JSONS },
+    signs: ['embedding_id', 'metadata'],
+  },
+  {
+    library: 'LangChain4j (PgVectorEmbeddingStore with a column for each key)',
+    versions: ['dev.langchain4j:langchain4j-pgvector 1.13.0-beta23'],
+    preset: 'langchain4j',
+    settings: { OMP_MAPPING_USER_ID: 'user_id' },
+    columns: { embedding_id: 'uuid', embedding: VECTOR, text: 'text', user_id: TEXT },
+    open: true,
+    signs: ['embedding_id', 'user_id'],
+  },
+  {
+    library: 'LangChainGo (pgvector)',
+    versions: ['github.com/tmc/langchaingo v0.1.14', 'github.com/tmc/langchaingo v0.1.7'],
+    preset: 'langchaingo',
+    settings: { OMP_MAPPING_COLLECTION: '…' },
+    columns: { ...LANGCHAIN, cmetadata: 'json', uuid: 'uuid' },
+    signs: ['collection_id', 'document', 'uuid'],
+  },
+  {
+    library: 'rig (rig-postgres)',
+    versions: ['rig-postgres 0.44.0'],
+    preset: 'rig',
+    columns: { id: 'uuid', document: 'jsonb', embedded_text: 'text', embedding: VECTOR },
+    signs: ['document', 'embedded_text'],
+  },
 ];
 
 /** A layout that a table has, or resembles. */
@@ -155,7 +196,9 @@ type Catalogued = Pick<Table, 'columns' | 'indexes'>;
 export function recognise(table: Catalogued): Recognised | undefined {
   const [exact] = layoutsOf(table);
   if (exact) return { layout: exact, differences: [] };
-  const similar = LIBRARY_LAYOUTS.filter(({ signs }) => signs.every((name) => table.columns.has(name)))
+  const similar = LIBRARY_LAYOUTS.filter(
+    ({ signs }) => signs.length > 0 && signs.every((name) => table.columns.has(name)),
+  )
     .map((layout) => ({ layout, differences: differencesOf(table, layout) }))
     .sort((a, b) => a.differences.length - b.differences.length);
   return similar[0];

@@ -17,7 +17,8 @@ import { vectorOf } from '../../mapped/documented.ts';
 import { freePort } from '../../process/postgres-cluster.ts';
 import { hashingEmbedder } from '../../support/hashing-embedder.ts';
 import { openSubject } from '../../support/subject.ts';
-import { type DatabaseName, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
+import { type DatabaseName, type Fixture, GIVEN, GIVEN_TO_TABLES, type Given } from '../fixture.ts';
+import { installCompiled, RUNS_OF_COMPILED } from './compiled.ts';
 import { openPostgres, RUNS_ON_POSTGRES, SEARCHES_OF_TABLES } from './postgres.ts';
 import { type Recorded, readCollection } from './read.ts';
 import { type Ask, together } from './together.ts';
@@ -25,7 +26,8 @@ import { type Ask, together } from './together.ts';
 /*
  * Records the fixtures again: `npx tsx --conditions=source test/mapped-collections/record/main.ts [part of a name …]`. Each library is installed in its
  * version into a folder below the system's for temporary files, fills an empty database as its own quick start does, and what it left there is read
- * by the database's own client. Needs Python 3.11, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where `docs/testing.md` says so.
+ * by the database's own client. Needs Python 3.11, Java 17 with Maven, Go 1.24, Rust 1.95, TEST_QDRANT_BIN, TEST_MILVUS_LITE, and TEST_GLIBC where
+ * `docs/testing.md` says so.
  */
 
 interface Run {
@@ -131,6 +133,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     packages: ['llama-index-vector-stores-lancedb==0.6.0', 'lancedb==0.40.0', 'pandas==3.1.1', ...LLAMAINDEX_PY],
   },
   ...RUNS_ON_POSTGRES,
+  ...RUNS_OF_COMPILED,
 };
 
 /** Presets of those that may be written. */
@@ -156,6 +159,7 @@ const CACHE = join(tmpdir(), 'omp-recorded-libraries');
 /** Installs the packages once, and returns what runs a program with them. */
 function install({ program, packages }: Run): { command: string; args: string[] } {
   const folder = join(CACHE, createHash('sha256').update(packages.join()).digest('hex').slice(0, 12));
+  if (/\.(?:java|go|rs)$/.test(program)) return installCompiled(HERE, program, packages, folder);
   const run = (command: string, ...args: readonly string[]) =>
     execFileSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], cwd: CACHE });
   const python = program.endsWith('.py');
@@ -241,7 +245,7 @@ const plainOf = ({ user_id = '', metadata: { topic, stars } }: Given) => ({
 });
 
 async function record(name: string, run: Run): Promise<void> {
-  const [database, library, language] = name.split('-') as [DatabaseName, string, 'python' | 'javascript'];
+  const [database, library, language] = name.split('-') as [DatabaseName, string, Fixture['language']];
   const { command, args } = install(run);
   const [db, embeddings] = [await openDatabase(database), await openEmbeddings()];
   const home = await mkdtemp(join(tmpdir(), 'omp-record-'));
