@@ -132,7 +132,7 @@ class LanceTable implements Collection {
   constructor(opened: Opened) {
     this.#opened = opened;
     // A search by the cosine leaves out vectors of zeros. A column of others may hold a text or a list.
-    this.traits = opened.isMapped ? { ...TRAITS, exact: false, filters: ['anyOf'] } : TRAITS;
+    this.traits = opened.isMapped ? { ...TRAITS, exact: false, filters: ['anyOf'], shared_ids: true } : TRAITS;
   }
 
   async describe(): Promise<Description | undefined> {

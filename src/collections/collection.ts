@@ -157,6 +157,8 @@ export interface Traits {
   readonly slow_pages?: { readonly points: number; readonly bytes: number };
   /** Whether points of other applications hold objects, and a dot in the name of a field goes into one; absent: a dot is a character of a name. */
   readonly nested?: true;
+  /** Whether another application may give several points one id; absent: an id is of one point. */
+  readonly shared_ids?: true;
 }
 
 /** What there is: for the start and `doctor`. */

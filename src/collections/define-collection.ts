@@ -15,6 +15,7 @@ import {
 } from '#contract';
 import {
   type Collection,
+  type CollectionContext,
   type CollectionSpec,
   type Description,
   type Failure,
@@ -41,8 +42,7 @@ export const defineCollection = <Options>(spec: CollectionSpec<Options>): Provid
     ...(schema && { options: schema }),
     async open(options, { embedder, max_record_bytes = MAX_RECORD_BYTES, data_dir, log }) {
       if (!embedder) throw new Error(`${title} searches by vectors only; set OMP_SEARCH_MODE to vector or hybrid`);
-      const opening = opened(spec, () => spec.open(options, { data_dir, log }));
-      const collection = guarded(await inTime(title, backgroundCall('start'), opening), spec);
+      const collection = await openedInTime(spec, options, { data_dir, log }, backgroundCall('start'));
       try {
         if (isMapped(spec, options)) {
           const [call, context] = [backgroundCall('start'), { embedder, model: embedder.model, log, max_record_bytes }];
@@ -107,7 +107,7 @@ async function start<Options>(
   if (found) await requireFit(found, { collection, spec, embedder }, call);
   const prepare = () => collection.prepare({ dimensions, fields: FIELDS }, call);
   if (!found) await prepare();
-  const state = await stateOf({ collection, spec, model: embedder.model }, found, call);
+  const state = await inTime(spec.title, call, stateOf({ collection, spec, model: embedder.model }, found, call));
   if (state.problem !== undefined) throw new Error(state.problem);
   // An index too would be a change of what may be somebody else's.
   if (found) await prepare();
@@ -163,8 +163,7 @@ async function diagnose<Options>(
   const call = backgroundCall('doctor');
   let collection: Collection | undefined;
   try {
-    const opening = opened(spec, () => spec.open(options, context));
-    collection = guarded(await inTime(title, call, opening), spec);
+    collection = await openedInTime(spec, options, context, call);
     return await inTime(title, call, examine(collection, { spec, options, context }, call));
   } catch (error) {
     return [finding('connection', 'problem', error instanceof Error ? error.message : String(error))];
@@ -227,10 +226,30 @@ async function inTime<Result>(title: string, call: Call, work: Promise<Result>):
 /** Some clients close only once the server has answered all that they asked. */
 const letGo = (collection: Collection): void => void collection.close().catch(() => {});
 
-/** What has no failure of its own is for the operator as it is: `open` says what to do. */
-async function opened<Result, Options>(spec: CollectionSpec<Options>, open: () => Promise<Result>): Promise<Result> {
+/** One that is open only when nobody waits any more is let go. */
+async function openedInTime<Options>(
+  spec: CollectionSpec<Options>,
+  options: Options,
+  context: CollectionContext,
+  call: Call,
+): Promise<Collection> {
+  const opening = opened(spec, options, context);
   try {
-    return await open();
+    return await inTime(spec.title, call, opening);
+  } catch (error) {
+    opening.then(letGo, () => {});
+    throw error;
+  }
+}
+
+/** What has no failure of its own is for the operator as it is: `open` says what to do. */
+async function opened<Options>(
+  spec: CollectionSpec<Options>,
+  options: Options,
+  context: CollectionContext,
+): Promise<Collection> {
+  try {
+    return guarded(await spec.open(options, context), spec);
   } catch (error) {
     const failure = spec.failure(error);
     throw failure ? toOmpError(spec, failure, error) : error;
@@ -276,7 +295,7 @@ function guarded<Options>(collection: Collection, spec: CollectionSpec<Options>)
     }),
   );
   // What an adapter adds for its `diagnose` stays.
-  return inParts({ ...collection, ...(methods as unknown as Collection), close: () => collection.close() });
+  return inParts({ ...collection, ...(methods as unknown as Collection), close: async () => collection.close() });
 }
 
 function toOmpError<Options>(

@@ -51,7 +51,7 @@ export function createMappedView(
   const withoutText = fields.filter((field) => field !== mapping.text && field !== mapping.node);
   const isId = (id: string): boolean =>
     // Written in one way only: `007` would be the point 7 under another name.
-    traits.ids === 'text' ||
+    (traits.ids === 'text' && id !== '') ||
     UUID.test(id) ||
     (Number.isSafeInteger(Number(id)) && /^\d+$/.test(id) && String(Number(id)) === id);
 
@@ -111,7 +111,11 @@ export function createMappedView(
   }
 
   return {
-    remove: raw.remove,
+    async remove(ids, call) {
+      if (traits.shared_ids) requireOneOwner(await raw.fetch(ids, { fields, vector: false }, call), mapping, provider);
+      await raw.remove(ids, call);
+    },
+
     sizeOf: (point) => sizeOf(inForeign(point)),
     traits: {
       ...traits,
@@ -178,7 +182,8 @@ export function createMappedView(
 
     /** Sets what changes, and nothing else. */
     async replace(after: Point, updated: number, call: Call): Promise<boolean> {
-      const [stored] = await raw.fetch([after.id], { vector: false }, call);
+      const [stored, other] = await raw.fetch([after.id], { vector: false }, call);
+      if (other) throw shared(provider, mapping);
       const before = stored && toOwn(mapping, stored);
       if (!before || before.fields.updated !== updated || before.fields.user_id !== after.fields.user_id) return false;
       const vector = before.fields.content === after.fields.content ? undefined : after.vector;
@@ -187,6 +192,22 @@ export function createMappedView(
     },
   };
 }
+
+/** Throws if users share an id: what removes the point of one would remove that of the other. */
+function requireOneOwner(points: readonly FoundPoint[], mapping: Mapping, provider: string): void {
+  const owners = new Map<string, unknown>();
+  for (const point of points) {
+    const owner = toOwn(mapping, point)?.fields.user_id;
+    if (owners.has(point.id) && owners.get(point.id) !== owner) throw shared(provider, mapping);
+    owners.set(point.id, owner);
+  }
+}
+
+const shared = (provider: string, { noun }: Mapping): OmpError =>
+  unsupported(
+    provider,
+    `several points of the ${noun} have this id: a change would be one of each; give each an id of its own`,
+  );
 
 const tooMany = (provider: string, { tags }: Mapping, most: number): OmpError =>
   unsupported(

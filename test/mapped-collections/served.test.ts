@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { connect } from '@lancedb/lancedb';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { backgroundCall, isMethod, METHODS } from '#contract';
 import type { Presets } from '#provider';
 import { toUnit } from '#ranking';
 import chroma from '../../providers/collections/chroma.ts';
 import lancedb from '../../providers/collections/lancedb.ts';
+import { layoutOf } from '../../providers/collections/mapped/milvus.ts';
 import { CHROMA, LANCEDB, MILVUS, QDRANT } from '../../providers/collections/mapped/presets.ts';
 import { vectorIn } from '../../providers/collections/mapped/qdrant.ts';
 import milvus from '../../providers/collections/milvus.ts';
@@ -430,6 +432,54 @@ it('[Decision 64] a field that no column of LanceDB is, is refused at the start 
   await expect(lancedb.open(options, contextWith())).rejects.toThrow('OMP_LANCEDB_UPDATED_FIELD');
 });
 
+it('[Decision 64] rows of LanceDB that share an id, as its libraries may write them, are changed and removed for no other user', async () => {
+  const rows = (owners: readonly string[], id: string) =>
+    owners.map((owner) => ({ id, fields: { text: `of ${owner}`, owner: { id: owner, more: owner } } }));
+  const database = opened.get('lancedb') as Database;
+  await database.put('shared', [...rows(['ana', 'ben'], 'both'), ...rows(['eve', 'eve'], 'own')], new Array(8).fill(1));
+  const { client: caller, of, all } = await gatewayOn('lancedb', 'shared', CUSTOM);
+  const before = await all();
+  const ana = of('ana');
+  for (const reply of [
+    await ana.tell('PATCH', ana.byId('both'), { content: 'x' }),
+    await ana.tell('DELETE', ana.byId('both')),
+    await caller.tell('DELETE', '/users/ana/memories'),
+    await caller.tell('PATCH', caller.byId('own'), { content: 'x' }),
+  ])
+    expect(expectError(reply, 'unsupported_capability').message).toMatch(/^several points .* have this id/);
+  expect(await all()).toEqual(before);
+  await caller.erase('eve');
+  expect(await all()).toEqual(before.filter(({ id }) => id === 'both'));
+});
+
+/** Made of rows, past the gateway. */
+async function gatewayOnRows(rows: Record<string, unknown>[], options: object) {
+  const collection = `rows_${randomUUID().replaceAll('-', '_')}`;
+  const { folder } = (opened.get('lancedb') as Database).place('') as { folder: string };
+  const connection = await connect(folder);
+  await connection.createTable(
+    collection,
+    rows.map((row) => ({ text: 'tea', vector: new Array(8).fill(1), ...row })),
+  );
+  connection.close();
+  return gatewayOn('lancedb', collection, { preset: 'langchain', writable: true, ...options });
+}
+
+it('[Decision 64] a row of LanceDB without an id is no memory', async () => {
+  const rows = ['one', null].map((id) => ({ id, owner: 'ana' }));
+  const { client: caller } = await gatewayOnRows(rows, { user_field: 'owner' });
+  const found = await caller.search({ user_id: 'ana', q: 'tea' });
+  expect(found.map(({ memory }) => memory.id)).toEqual(['one']);
+});
+
+it('[Decision 64] keys of an object on LanceDB may have any name, and a change keeps them', async () => {
+  const more = Object.fromEntries(['x`y', "x'y", 'x"y', 'x.y', 'x\\y', 'X Y'].map((key) => [key, 'kept']));
+  const rows = [{ id: 'one', metadata: { user_id: 'ana', folder: 'a', ...more } }];
+  const { client: caller, point } = await gatewayOnRows(rows, { scope_field: 'metadata.folder' });
+  await caller.update('one', { scope: 'b' });
+  expect((await point('one'))?.fields).toMatchObject({ metadata: { user_id: 'ana', folder: 'b', ...more } });
+});
+
 describe.skipIf(NO_MILVUS !== '')('a collection of Milvus', () => {
   const named = (name: string) => FIXTURES.find((fixture) => fixture.name === name) as Served;
 
@@ -455,6 +505,22 @@ describe.skipIf(NO_MILVUS !== '')('a collection of Milvus', () => {
     const reply = await caller.tell('PATCH', caller.byId('1'), { content: 'x' });
     expect(expectError(reply, 'unsupported_capability').message).toMatch(/a number of the point is too large/);
     expect(await all()).toEqual(before);
+  });
+
+  it('[Decision 64] keeps such a number in a list that a column of JSON holds', () => {
+    const column = { nullable: true, default_value: null };
+    const fields = [
+      { ...column, name: 'pk', data_type: 'VarChar', is_primary_key: true },
+      { ...column, name: 'vector', data_type: 'FloatVector', dim: '8' },
+      { ...column, name: 'more', data_type: 'JSON' },
+      { ...column, name: 'counts', data_type: 'Array' },
+    ];
+    const { layout } = layoutOf({ fields, enable_dynamic_field: false } as never, true);
+    const change = { id: '1', fields: {} };
+    // The client shows the integers of an array as texts.
+    const kept = { pk: '1', counts: ['9007199254740993'] };
+    expect(layout.rowOf(change, { ...kept, more: [1] })).toEqual({ ...kept, more: [1] });
+    expect(() => layout.rowOf(change, { ...kept, more: [2 ** 53] })).toThrow('a number of the point is too large');
   });
 
   it('[Decision 64] takes no longer text than its column', async () => {

@@ -3,7 +3,7 @@ import { createRetention } from '../../src/features/retention/retention.ts';
 import { exported } from '../mapped/exported.ts';
 import { type Pinecone, startPinecone } from '../pinecone-server/start.ts';
 import { expectError } from '../support/expect-error.ts';
-import { call } from '../support/requests.ts';
+import { call, refTo } from '../support/requests.ts';
 import { recordingLog } from '../support/subject.ts';
 import { openGateway } from './gateways.ts';
 import { change, fill, openMappedSubject } from './mapped-subject.ts';
@@ -51,6 +51,25 @@ describe('[Decision 43] the memories of a mapped index', () => {
     expect((await exported(client)).map(({ content }) => content)).toEqual(['note a', 'note c', 'changed']);
     await server.lag({});
     await close();
+  });
+
+  it('of one user are on the page of their record, also those that were just changed or deleted: a later page may be asked for when that is forgotten', async () => {
+    const namespace = 'places';
+    await fill(server, namespace, [note('a', 'ana'), note('b', 'ana'), note('c', 'ana')]);
+    const provider = await open(namespace);
+    await server.lag({ writes: 1_000 });
+    await provider.update?.({ ref: refTo('a'), patch: { content: 'changed' } }, call);
+    await provider.delete?.(refTo('b'), call);
+    const contents: string[][] = [];
+    for (let after: string | undefined, more = true; more; more = after !== undefined) {
+      const query = { user_id: 'ana', vectors: false, limit: 1, max_bytes: 1e6, ...(after !== undefined && { after }) };
+      const part = await provider.export?.(query, call);
+      contents.push((part?.items ?? []).map(({ memory }) => memory.content));
+      after = part?.next;
+    }
+    await server.lag({});
+    expect(contents.slice(0, 2)).toEqual([['changed'], []]);
+    await provider.close();
   });
 
   it('changed since a time are those whose time says so, and without times the request is rejected', async () => {

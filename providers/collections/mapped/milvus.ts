@@ -51,7 +51,7 @@ export function layoutOf({ fields, enable_dynamic_field }: Schema, writable: boo
     keyOf: (id) => (isText ? quoted(id) : isInteger(id) ? id : undefined),
     rowOf({ id, fields: changed, vector: made }, before = { [keyName]: id }) {
       const { $meta, ...cells } = before;
-      requireExact([$meta, Object.values(cells).filter((cell) => typeof cell === 'object' && !Array.isArray(cell))]);
+      requireExact([$meta, ...given.map(({ name, data_type }) => (data_type === 'JSON' ? cells[name] : undefined))]);
       const row: RowData = structuredClone({ ...cells, ...Object($meta) });
       for (const [name, value] of Object.entries(changed)) {
         isColumn(name);

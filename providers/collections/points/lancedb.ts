@@ -86,7 +86,8 @@ export async function pointsIn(
   return Array.from(
     { length: rows.numRows },
     (_, at): Match => ({
-      id: String(ids?.get(at)),
+      // Empty: another application gave it none.
+      id: String(ids?.get(at) ?? ''),
       fields: Object.fromEntries(read.map((column, place) => [column.name, cellValue(cells[place]?.get(at), column)])),
       ...(vectors && { vector: Float32Array.from(vectors.get(at) ?? []) }),
       measure: Number(measures?.get(at)),
@@ -154,7 +155,7 @@ function setter(value: unknown, column: Column, path: string): string {
 }
 
 /** Double quotes would make a text of it. A dot goes into an object. */
-const quoted = (name: string): string => `\`${name}\``;
+const quoted = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
 const pathOf = (field: string): string => stepsOf(field).map(quoted).join('.');
 const literal = (value: string | number): string =>
   typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`;

@@ -149,10 +149,16 @@ export async function createMappedCollection(
       const found = await service.fetchByMetadata(namespace, page, call);
       // The index supported it at the start.
       if (!found) throw providerError(PROVIDER, 'Pinecone does not list by metadata any more');
-      const records = found.records.filter(({ id }) => overlay.get(id) === undefined);
       const { next } = found;
-      const points = records.map((record) => toFound(record, vector));
-      return { points: next === undefined ? [...points, ...overlay.of(userIn(filter, user)).live] : points, next };
+      // Each where it is: until the last page is asked for, a write may have been forgotten.
+      const points = found.records.flatMap((record) => {
+        const write = overlay.get(record.id);
+        return write === undefined ? [toFound(record, vector)] : (write ?? []);
+      });
+      if (next !== undefined) return { points, next };
+      const shown = new Set(points.map(({ id }) => id));
+      const recent = overlay.of(userIn(filter, user)).live.filter(({ id }) => !shown.has(id));
+      return { points: [...points, ...recent], next };
     },
 
     async query({ vector, filter, limit }, call) {
