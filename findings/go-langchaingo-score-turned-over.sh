@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # github.com/tmc/langchaingo v0.1.7 and v0.1.14 (Go 1.24), vectorstores/pgvector, on PGlite 0.5.14 with pgvector (npm), seen 2026-11-28.
-# Expect: an update of a patch version keeps what `Score` means. (guess: 95 %)
+# Expect: an update of a patch version keeps what `Score` means. (no guess was written down before; it was that the score is 1 - distance)
 # Happens: in v0.1.7 Score is the distance, the nearest document has 0; in v0.1.14 it is 1 - distance, the nearest has 1. The order, the SQL of the
 # threshold and the tables stay, so nothing fails: `if doc.Score < 0.3` keeps the nearest before the update and the farthest after it.
 # Who is bitten: programs that compare scores or merge hits of several stores.

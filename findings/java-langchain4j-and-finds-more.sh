@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# langchain4j-pgvector 1.13.0-beta23 (Maven), on PGlite 0.5.14 with pgvector (npm), seen 2026-11-27. 0.36.2 does the same.
-# Expect: `topic = food and year != 2024` finds documents about food. (guess: yes, 97 %)
+# langchain4j-pgvector 1.13.0-beta23 (Maven), on PGlite 0.5.14 with pgvector (npm), seen 2026-11-27.
+# Expect: `topic = food and year != 2024` finds documents about food. (no guess was written down before)
 # Happens: it finds documents of every topic whose year is another one. "Not equal" and "not in" become `a is null or a != b`, and `and` writes its
 # parts without brackets, so the `or` splits the whole condition. removeAll deletes by it. The other order of the parts finds others again.
 # Nothing says so. `or`, `not`, and the in-memory store are right.

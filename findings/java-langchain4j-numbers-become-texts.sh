@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# langchain4j-pgvector 1.13.0-beta23 (Maven), on PGlite 0.5.14 with pgvector (npm), seen 2026-11-27. 0.36.2 does the same.
+# langchain4j-pgvector 1.13.0-beta23 (Maven), on PGlite 0.5.14 with pgvector (npm), seen 2026-11-27. 0.36.2 stores the same texts.
 # Expect: a number of the metadata is a number in the JSON column, and `isIn(5)` finds what `isEqualTo(5)` finds. (guess: a number, 80 %; equal, 85 %)
 # Happens: every number is stored as a text, in JSON and in JSONB: `"stars": "5"`. Other programs that compare numbers there (jsonb containment, JSON
 # paths, Spring AI) find nothing. isEqualTo reads the text as a number, isIn compares texts: of 5.0 and 5 isEqualTo(5.0) finds both, isIn(5.0) one.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # llama-index-vector-stores-postgres 0.9.0 with llama-index-core 0.14.25 (PyPI), on PGlite 0.5.14 with pgvector (npm), seen 2026-11-28.
-# Expect: the HNSW index that `hnsw_kwargs` ask for serves the store's searches, and hnsw_dist_method says how they measure. (guess: yes)
+# Expect: the HNSW index that `hnsw_kwargs` ask for serves the store's searches, and hnsw_dist_method says how they measure. (no guess was written down before)
 # Happens: every search measures by cosine. With use_halfvec the index is by L2 unless hnsw_dist_method says otherwise, and with another
 # hnsw_dist_method it is by that one: no search can use it, each compares all rows, and results do not change.
 # Who is bitten: large tables with use_halfvec, which vectors of more than 2,000 dimensions need, and whoever asks for the inner product.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # vecs 0.4.5 and langchain-postgres 0.0.13 (PyPI) with sqlalchemy 2.1.9, which pip chooses for both, and with 2.0.58, seen 2026-11-28.
 # Expect: a fresh install of a released version opens a table as its README says, since the package says which SQLAlchemy it takes.
-# (guess: yes)
+# (no guess was written down before)
 # Happens: SQLAlchemy 2.1 reads `postgresql://` as psycopg 3, and vecs installs psycopg2: the address of vecs' own README fails. It installs
 # no greenlet any more, without which `import langchain_postgres` fails; 0.0.19 requires sqlalchemy[asyncio].
 # Who is bitten: fresh containers and CI of applications without a lock file; running ones are not.

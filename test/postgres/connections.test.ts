@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Call, OmpError } from '#contract';
 import {
@@ -33,6 +34,10 @@ const connect = (options: Partial<ConnectionOptions> = {}): Database => {
 };
 const run = (database: Database, text: string, values: readonly unknown[] = []) =>
   database.query(statement('small', text), values, call);
+const by = (id: string, signal?: AbortSignal): Call => new Call('test', { id, app: id }, signal);
+/** Statements that run and begin so. */
+const active = (text: string) =>
+  store.sql(`select pid from pg_stat_activity where state = 'active' and query like $1`, [`select ${text}%`]);
 /** Names of the statements that this connection has prepared, itself included if it was sent by name. */
 const prepared = async (database: Database): Promise<string[]> =>
   (await run(database, 'select name from pg_prepared_statements order by name')).map(({ name }) => name as string);
@@ -91,8 +96,6 @@ describe('a burst of statements', () => {
 
 describe('[Decision 29] callers take turns', () => {
   const search = statement('heavy', 'select $1::int as n');
-  const by = (id: string, signal?: AbortSignal): Call => new Call('test', { id, app: id }, signal);
-
   it.each([
     ['searches', search, 10],
     ['other statements', statement('small', 'select $1::int as n'), 100],
@@ -172,19 +175,33 @@ describe('[Decision 29] slow heavy statements of one caller', () => {
     skip(SERVER_URL === '', NO_SERVER);
     const database = connect({ connections: 4 });
     const gate = await closedGate();
-    const by = (id: string): Call => new Call('test', { id, app: id });
     const slow = statement('heavy', `select ${gate.wait}, pg_backend_pid() as pid`);
     const walks = Array.from({ length: 8 }, () => database.query(slow, [], by('one')));
-    const waiting = () =>
-      store.sql(`select pid from pg_stat_activity where state = 'active' and query like $1`, [`%${gate.wait}%pid%`]);
-    await until(async () => (await waiting()).length === 2);
+    await until(async () => (await active(gate.wait)).length === 2);
     for (let n = 0; n < 20; n++) {
       expect(await database.query(statement('heavy', 'select $1::int as n'), [n], by('other'))).toEqual([{ n }]);
       expect(await database.query(statement('small', 'select $1::int as m'), [n], by('other'))).toEqual([{ m: n }]);
     }
-    expect(await waiting()).toHaveLength(2);
+    expect(await active(gate.wait)).toHaveLength(2);
     await gate.open();
     expect(await Promise.all(walks)).toHaveLength(8);
+  });
+
+  it('hold up nothing that came while every connection was busy', async ({ skip }) => {
+    skip(SERVER_URL === '', NO_SERVER);
+    const database = connect({ connections: 3 });
+    const [gate, short] = [await closedGate(), await closedGate()];
+    const walk = database.query(statement('heavy', `select ${gate.wait}`), [], by('one'));
+    const others = [1, 2].map(() => database.query(statement('light', `select ${short.wait}`), [], by('others')));
+    await until(async () => (await active(gate.wait)).length === 1 && (await active(short.wait)).length === 2);
+    // Both run too long to be waited for, as the walk does: what comes goes to the one with the fewest.
+    await sleep(150);
+    const after = Array.from({ length: 200 }, (_, n) =>
+      database.query(statement(n % 9 ? 'light' : 'heavy', 'select 1'), [], by(`${n}`)),
+    );
+    await Promise.all([short.open(), ...others, ...after]);
+    expect(await active(gate.wait), 'nothing waited for it').toHaveLength(1);
+    await Promise.all([gate.open(), walk]);
   });
 
   it('start although those of others are quick and many', () => {

@@ -139,7 +139,8 @@ export class PipelinedConnection {
 
   /** `named`: whether the task is sent by its name. */
   hasRoom(task: Task, named: boolean): boolean {
-    if (this.#cancel !== undefined) return false;
+    // What is sent behind a slow statement waits for it, whichever connection is free by then.
+    if (this.#cancel !== undefined || this.#slow > 0) return false;
     return this.#sent.length === 0 || !(isExclusive(task, named) || this.#isTaken() || this.#restartIsNear());
   }
 
