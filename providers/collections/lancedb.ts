@@ -149,16 +149,16 @@ class LanceTable implements Collection {
     const indexed = (await this.#table.listIndices()).flatMap((index) => index.columns);
     const known = { dimensions, empty: points === 0, points, indexed };
     if (isMapped) {
-      const mistake = hasIds
-        ? 'its rows have several vectors, or none'
-        : 'its rows have no "id", a text: none could be read again';
-      return { ...known, mistake: hasIds && vectors.length === 1 ? undefined : mistake };
+      const mistake = vectors.length === 1 ? undefined : 'its rows have several vectors, or none';
+      return { ...known, mistake: hasIds ? mistake : 'its rows have no "id", a text: none could be read again' };
     }
     const isOurs = String(schema) === String(schemaOf(arrow, dimensions));
-    const mistake = isOurs
-      ? undefined
-      : `the table ${name} was not made by the gateway; name another one by OMP_LANCEDB_TABLE`;
-    return { ...known, mistake, unindexed: INDEXED.filter((column) => !indexed.includes(column)) };
+    const mistake = `the table ${name} was not made by the gateway; name another one by OMP_LANCEDB_TABLE`;
+    return {
+      ...known,
+      mistake: isOurs ? undefined : mistake,
+      unindexed: INDEXED.filter((column) => !indexed.includes(column)),
+    };
   }
 
   async prepare({ dimensions }: { readonly dimensions: number }) {
