@@ -74,16 +74,14 @@ export default defineCollection({
     // 0: what other processes wrote is seen at once.
     const connection = await client.connect(path, {
       readConsistencyInterval: 0,
-      namespaceClientProperties: READS_ONLY,
+      // Else the engine writes a list of the tables, `__manifest`, into a folder that it only opens.
+      namespaceClientProperties: { manifest_enabled: 'false' },
     });
     return new LanceTable({ client, arrow, connection, name: table, isMapped: preset !== undefined, log });
   },
   failure,
   diagnose: (collection) => (collection as LanceTable).findings(),
 });
-
-/** Else the engine writes a list of the tables, `__manifest`, into a folder that it only opens. */
-const READS_ONLY = { manifest_enabled: 'false' };
 
 const TRAITS: Traits = {
   measure: 'cosine distance',
@@ -298,6 +296,5 @@ const FAILURES: readonly (readonly [RegExp, Failure])[] = [
 ];
 
 function failure(error: unknown): Failure | undefined {
-  const message = messageOf(error);
-  return FAILURES.find(([words]) => words.test(message))?.[1];
+  return FAILURES.find(([words]) => words.test(messageOf(error)))?.[1];
 }

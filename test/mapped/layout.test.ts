@@ -410,7 +410,7 @@ describe('reading and writing columns', () => {
     const store = `${db.in}store`;
     const vectors = `${db.in}store_vectors`;
     await db.sql(
-      `create table ${store} (prefix text, key text, value jsonb, created_at timestamptz, updated_at timestamptz, expires_at timestamptz)`,
+      `create table ${store} (prefix text, key text, value jsonb, created_at timestamptz, updated_at timestamptz, expires_at timestamptz, ttl_minutes int)`,
     );
     await db.sql(`create table ${vectors} (prefix text, key text, field_name text, embedding vector(3))`);
     try {

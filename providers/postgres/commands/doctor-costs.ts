@@ -109,14 +109,16 @@ export async function checkCosts(read: Read, costs: Costs): Promise<Finding[]> {
   ];
 }
 
-/** By a sample: without an index the server has no statistics of a path. */
+/** By a sample, which is bounded by itself: statistics may be old, and without an index the server has none of a path. */
 async function largestUser(read: Read, { layout, table }: Costs, rows: number) {
   const where = conditions();
   where.and(layout.always(where));
   const percent = Math.min(100, (100 * SAMPLE) / rows);
   const [most] = await read<{ owner: string; share: number }>(
-    `select ${layout.fields.user_id?.read} as owner, (count(*) / sum(count(*)) over ())::float8 as share
-       from ${quotedTable(table)} as t tablesample system (${percent}) repeatable (1) where ${where} group by 1 order by 2 desc limit 1`,
+    `select owner, (count(*) / sum(count(*)) over ())::float8 as share
+       from (select ${layout.fields.user_id?.read} as owner
+         from ${quotedTable(table)} as t tablesample system (${percent}) repeatable (1) where ${where} limit ${5 * SAMPLE}) as sampled
+       group by owner order by share desc limit 1`,
     where.values,
   );
   const user_id = most && layout.owner.toUser(most.owner);
