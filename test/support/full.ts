@@ -21,7 +21,7 @@ const names: Readonly<Record<string, string>> = {
   package: 'image providers-page',
   pinecone: 'paging-10000 try-pinecone',
   postgres: 'ingestion-faults large-users reembed search-cost',
-  providers: 'chroma',
+  providers: 'chroma chroma-mapped lancedb-mapped',
   process: 'crash fuzz ingestion metrics outage reembed rolling-restart unused-packages',
 };
 
