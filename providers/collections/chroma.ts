@@ -152,7 +152,7 @@ function openCollection(client: ChromaClient, { collection: name, preset }: Opti
         ...(document in fields && { documents: [String(fields[document])] }),
         ...(vector && { embeddings: [[...vector]] }),
       });
-      // An update of one that is gone is answered as any other.
+      // Chroma does not say that the point of an update is gone.
       return (await (await found()).get({ ids: [id], include: [] })).ids.length > 0;
     },
 

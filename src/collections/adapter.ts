@@ -43,7 +43,8 @@ export function setPath(into: Record<string, unknown>, name: string, value: unkn
   const last = steps.pop() as string;
   let object = into;
   for (const step of steps) {
-    object[step] ??= {};
+    // What every object inherits, such as `constructor`, is no field.
+    if (!Object.hasOwn(object, step) || object[step] === null) object[step] = {};
     object = object[step] as Record<string, unknown>;
   }
   object[last] = value;

@@ -184,13 +184,11 @@ export async function mappedMethods(
     log.warn({}, `this mapped ${noun}: ${warning}`);
   const view = createMappedView(raw, { provider: name, ...examined });
   const shelf = {
-    ...{
-      collection: view,
-      model,
-      dimensions: embedder.dimensions,
-      scoped: false,
-      max_scan: MAX_SORTED,
-    },
+    collection: view,
+    model,
+    dimensions: embedder.dimensions,
+    scoped: false,
+    max_scan: MAX_SORTED,
     kept: (memory: Memory) => ({ ...kept(mapping, name, memory), ...(model === null && { status: null }) }),
   };
   return {

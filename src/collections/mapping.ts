@@ -68,8 +68,10 @@ export const placesOf = (mapping: Mapping): [name: (typeof FIELD_OPTIONS)[number
   FIELD_OPTIONS.flatMap((name) => (mapping[name] === undefined ? [] : [[name, mapping[name]]]));
 
 /** The fields that are read of a point. */
-export const mappedFields = ({ nested: _, noun: __, ...fields }: Mapping): string[] =>
-  Object.values(fields).filter((field) => field !== undefined);
+export const mappedFields = (mapping: Mapping): string[] => [
+  ...placesOf(mapping).map(([, field]) => field),
+  ...(mapping.node === undefined ? [] : [mapping.node]),
+];
 
 const stepsOf = (name: string, nested: boolean): string[] => (nested ? name.split('.') : [name]);
 

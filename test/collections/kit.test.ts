@@ -6,7 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@libsql/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { failureOfConnection, failureOfStatus, loadPackage, type Memory, type Provider, type Traits } from '#provider';
+import {
+  failureOfConnection,
+  failureOfStatus,
+  loadPackage,
+  type Memory,
+  type Provider,
+  setPath,
+  type Traits,
+} from '#provider';
 import libsql from '../../providers/collections/libsql.ts';
 import { recordingLog } from '../support/gateway.ts';
 import { hashingEmbedder } from '../support/hashing-embedder.ts';
@@ -337,4 +345,12 @@ it('[Decision 27] connections and statuses say whether a retry may help', () => 
       (status) => failureOfStatus('X', status)?.retry ?? failureOfStatus('X', status)?.code ?? null,
     ),
   ).toEqual([...[null, null, null, 'payload_too_large', 'safe', 'reads']]);
+});
+
+it('a field may have the name of what every object inherits', () => {
+  const fields: Record<string, unknown> = { given: null };
+  for (const name of ['constructor.user', '__proto__.user', 'given.user']) setPath(fields, name, name);
+  expect(fields.constructor).toEqual({ user: 'constructor.user' });
+  expect(fields.given).toEqual({ user: 'given.user' });
+  expect([Object.hasOwn(Object, 'user'), 'user' in {}]).toEqual([false, false]);
 });

@@ -52,6 +52,18 @@ const langchainJs: Preset = {
   collection: { column: 'collection_id', named: { table: 'collections', key: 'uuid', name: 'name' } },
 };
 
+/** What the stores of LangChain for Python and LangChainGo share: rows of several collections in one table. */
+const langchain: Preset = {
+  table: 'langchain_pg_embedding',
+  embedding: 'embedding',
+  fields: { content: 'document', user_id: "cmetadata->>'user_id'" },
+  collection: {
+    column: 'collection_id',
+    named: { table: 'langchain_pg_collection', key: 'uuid', name: 'name' },
+    default: 'langchain',
+  },
+};
+
 /**
  * mem0ai 3.3.1, for TypeScript src/oss/src/vector_stores/pgvector.ts and memory/index.ts; mem0ai 2.2.1 and 1.0.11 for Python, recorded. Both write the same table and payload, except that Python
  * writes `created_at` and `updated_at`, TypeScript `createdAt` and `updatedAt`. The table is the default of TypeScript
@@ -98,16 +110,9 @@ const define = <Name extends string>(presets: Readonly<Record<Name, Preset>>) =>
 export const PRESETS = define({
   /** `PGVector` of langchain-postgres 0.0.19 and 0.0.13, recorded. */
   'langchain-py': {
-    table: 'langchain_pg_embedding',
+    ...langchain,
     id: ['id'],
     new_ids: 'text',
-    embedding: 'embedding',
-    fields: { content: 'document', user_id: "cmetadata->>'user_id'" },
-    collection: {
-      column: 'collection_id',
-      named: { table: 'langchain_pg_collection', key: 'uuid', name: 'name' },
-      default: 'langchain',
-    },
   },
   /**
    * `PGVectorStore` of langchain-postgres 0.0.19, recorded. The user names the table. The metadata column is json, not jsonb.
@@ -222,16 +227,9 @@ export const PRESETS = define({
    * and the metadata column is json.
    */
   langchaingo: {
-    table: 'langchain_pg_embedding',
+    ...langchain,
     id: ['uuid'],
     new_ids: 'uuid',
-    embedding: 'embedding',
-    fields: { content: 'document', user_id: "cmetadata->>'user_id'" },
-    collection: {
-      column: 'collection_id',
-      named: { table: 'langchain_pg_collection', key: 'uuid', name: 'name' },
-      default: 'langchain',
-    },
   },
   /**
    * rig-postgres 0.44.0 for Rust, with the table of its README. A document has a row for each of its embedded texts, all with one id; the row
